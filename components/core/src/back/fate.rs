@@ -1,0 +1,186 @@
+//! What becomes of a call that did not simply go well: sent again, resumed,
+//! given up. Every way ends in exactly one report, or in a wait with a time.
+
+use super::call::{Call, State};
+use super::http::{HttpBack, Report};
+use super::meaning;
+use crate::backoff;
+use crate::boundary::{CallError, CallId};
+use crate::failure::{Delivered, Failure, Phase};
+use crate::note::Note;
+use crate::parcel::Errand;
+use crate::time::Time;
+use http::{HeaderMap, StatusCode};
+use std::time::Duration;
+use url::Url;
+
+/// Redirects in a row that are followed.
+const MOST_HOPS: u32 = 5;
+
+impl HttpBack {
+    /// Sends the call again after a wait, under a new id.
+    pub(super) fn again(&mut self, now: Time, call: Call, wait: Duration, cause: Option<CallError>) {
+        self.reports.push_back(Report::Note(Note::CallRepeated { wait, cause }));
+        let id = self.new_id();
+        self.keep(id, call, State::AwaitRetry(now.after(wait)));
+    }
+
+    /// The server lives elsewhere on its origin; it is asked there from now on.
+    pub(super) fn redirect(&mut self, id: CallId, mut call: Call, url: Url, status: StatusCode) {
+        self.reports.push_back(Report::Stop(id));
+        call.hops += 1;
+        if call.hops > MOST_HOPS {
+            return self.fail(&call, Failure::body(status, "it redirects in a circle", &[]));
+        }
+        self.config.url.clone_from(&url);
+        call.url = url;
+        if matches!(call.state, State::AwaitStream) {
+            return self.start(call, State::AwaitStream);
+        }
+        call.parcel.attempts -= 1;
+        self.start(call, State::AwaitHead);
+    }
+
+    /// The server asks to come back. It has not carried out the request.
+    pub(super) fn later(&mut self, now: Time, id: CallId, call: Call, wait: Duration, status: StatusCode) {
+        self.reports.push_back(Report::Stop(id));
+        let budget = call.patience(self.config.request_timeout).unwrap_or(Duration::MAX);
+        if call.parcel.attempts > self.config.retries || wait >= budget {
+            let mut failure = Failure::status(status, &[]);
+            (failure.data.delivered, failure.data.retry_safe) = (Delivered::No, true);
+            return self.fail(&call, failure);
+        }
+        self.again(now, call, wait, None);
+    }
+
+    pub(super) fn refusal(&mut self, id: CallId, call: Call, status: StatusCode, headers: &HeaderMap) {
+        if let (true, Some(target)) = (status.is_redirection(), meaning::target(&call.url, headers)) {
+            self.reports.push_back(Report::Stop(id));
+            let why = format!("it redirects to {}://{}, which is not followed", target.scheme(), target.authority());
+            let mut failure = Failure::body(status, &why, &[]);
+            (failure.data.delivered, failure.data.retry_safe) = (Delivered::No, true);
+            return self.fail(&call, failure);
+        }
+        self.keep(id, call, State::AwaitReason(status, Vec::new()));
+    }
+
+    /// A GET brought no event stream.
+    pub(super) fn no_stream(&mut self, now: Time, id: CallId, call: Call, status: StatusCode) {
+        self.reports.push_back(Report::Stop(id));
+        let passing = status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED;
+        if *call.errand() != Errand::Listen {
+            let mut failure = Failure::stream(None);
+            failure.data.http_status = Some(status.as_u16());
+            self.fail(&call, failure);
+        } else if passing || status == StatusCode::TOO_MANY_REQUESTS {
+            self.reconnect(now, call);
+        } else {
+            let status = (!status.is_success()).then_some(status);
+            self.reports.push_back(Report::Note(Note::ListenRefused(status)));
+        }
+    }
+
+    /// A call failed before its response began.
+    pub(super) fn unreached(&mut self, now: Time, mut call: Call, error: CallError) {
+        match call.errand() {
+            Errand::Settled => return,
+            Errand::Listen => return self.reconnect(now, call),
+            Errand::Request { .. }
+            | Errand::Initialize(_)
+            | Errand::Reinitialize(_)
+            | Errand::Restore
+            | Errand::Initialized
+            | Errand::Notification
+            | Errand::Answer
+            | Errand::Goodbye => {}
+        }
+        if matches!(call.state, State::AwaitStream) {
+            call.cursor.unreached += 1;
+            if call.cursor.unreached > self.config.retries {
+                return self.fail(&call, Failure::stream(Some(error)));
+            }
+            return self.reconnect(now, call);
+        }
+        let harmless = error.before_sending() || call.errand().repeatable();
+        if harmless && error.passing() && call.parcel.attempts <= self.config.retries {
+            if !error.before_sending() {
+                call.parcel.delivered = Delivered::Maybe;
+            }
+            let wait = backoff::retry(call.parcel.attempts - 1, &mut self.rng);
+            return self.again(now, call, wait, Some(error));
+        }
+        self.fail(&call, Failure::call(error));
+    }
+
+    /// A response that was to bring the answer ended or broke without it.
+    pub(super) fn stream_over(&mut self, now: Time, mut call: Call, error: Option<CallError>) {
+        if *call.errand() == Errand::Listen {
+            return self.reconnect(now, call);
+        }
+        if !call.errand().wants_answer() {
+            return;
+        }
+        if call.cursor.last_event.is_some() {
+            return self.reconnect(now, call);
+        }
+        if call.errand().repeatable() && call.parcel.attempts <= self.config.retries {
+            call.parcel.delivered = Delivered::Maybe;
+            let wait = backoff::retry(call.parcel.attempts - 1, &mut self.rng);
+            return self.again(now, call, wait, error.or(Some(CallError::Reset)));
+        }
+        self.fail(&call, Failure::stream(error));
+    }
+
+    pub(super) fn reconnect(&mut self, now: Time, mut call: Call) {
+        let wait = backoff::reconnect(call.cursor.fruitless, call.cursor.hint, &mut self.rng);
+        if call.cursor.fruitless > 0 && *call.errand() == Errand::Listen {
+            call.cursor.last_event = None;
+        }
+        call.cursor.fruitless = call.cursor.fruitless.saturating_add(1);
+        let note = if *call.errand() == Errand::Listen { Note::ListenEnded(wait) } else { Note::StreamResumed(wait) };
+        self.reports.push_back(Report::Note(note));
+        let id = self.new_id();
+        self.keep(id, call, State::AwaitReconnect(now.after(wait)));
+    }
+
+    pub(super) fn body_over(&mut self, id: CallId, call: Call, status: StatusCode, body: Vec<u8>) {
+        if body.trim_ascii().is_empty() {
+            return self.fail(&call, Failure::body(status, "there is no answer in it", &[]));
+        }
+        // The call stays for the moment in which its answer is looked at.
+        self.keep(id, call, State::AwaitBody(status, Vec::new()));
+        self.reports.push_back(Report::Said(id, body));
+    }
+
+    /// The body of a call, which began like this, has been looked at.
+    pub(crate) fn body_read(&mut self, id: CallId, beginning: &[u8]) {
+        let Some(call) = self.take(id) else { return };
+        if let (State::AwaitBody(status, _), true) = (&call.state, call.errand().wants_answer()) {
+            self.fail(&call, Failure::body(*status, "its body is not the answer", beginning));
+        }
+    }
+
+    pub(super) fn reason_over(&mut self, call: Call, status: StatusCode, body: Vec<u8>) {
+        let failure = Failure::status(status, &body);
+        let failure = call.parcel.failure(failure);
+        self.reports.push_back(Report::Refused(call.parcel.errand, failure, body));
+    }
+
+    pub(super) fn expire(&mut self, id: CallId, call: Call) {
+        self.drop_exchange(id, &call);
+        let limit = call.patience(self.config.request_timeout).unwrap_or_default();
+        let unsent = matches!(call.state, State::AwaitRetry(_));
+        let delivered = if unsent { Delivered::No } else { Delivered::Maybe };
+        let mut failure = Failure::quiet(limit, delivered);
+        if matches!(call.state, State::AwaitEvents(_) | State::AwaitBody(..) | State::AwaitReconnect(_)) {
+            failure.data.phase = Phase::Stream;
+        }
+        let failure = call.parcel.failure(failure);
+        self.reports.push_back(Report::Expired(call.parcel.errand, failure));
+    }
+
+    pub(super) fn fail(&mut self, call: &Call, failure: Failure) {
+        let failure = call.parcel.failure(failure);
+        self.reports.push_back(Report::Failed(call.errand().clone(), failure));
+    }
+}

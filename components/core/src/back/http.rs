@@ -1,0 +1,396 @@
+//! The calls under way: what each response, chunk, end or failure leads to.
+//! A call that is to be sent again gets a new id at once and waits under it,
+//! so that no fact about the old exchange can reach it.
+
+use super::call::{Call, Cursor, State};
+use super::meaning::{Meaning, Way, meaning};
+use super::request::{SESSION_ID, request};
+use crate::boundary::{CallError, CallId};
+use crate::config::Config;
+use crate::era::legacy::Session;
+use crate::failure::Failure;
+use crate::flow::PARTIAL_HIGH;
+use crate::note::Note;
+use crate::parcel::{Errand, Parcel};
+use crate::rng::Rng;
+use crate::time::{Deadline, Time, earlier};
+use crate::wire::message::Id;
+use crate::wire::sse::Sse;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Request, StatusCode};
+use std::collections::{BTreeMap, VecDeque};
+
+/// How much of a body that says why not is read.
+const LONGEST_REASON: usize = 64 << 10;
+
+/// The calls.
+#[derive(Debug)]
+pub(crate) struct HttpBack {
+    pub(super) config: Config,
+    pub(super) calls: BTreeMap<CallId, Call>,
+    next: u64,
+    pub(super) rng: Rng,
+    pub(super) reports: VecDeque<Report>,
+    /// The sum of `Call::partial`, kept by `put`, `take` and `chunk`.
+    partial: usize,
+}
+
+/// What the back tells the hall.
+#[derive(Debug)]
+pub(crate) enum Report {
+    Start(CallId, Request<Bytes>),
+    Stop(CallId),
+    /// The server said this in the response to that call.
+    Said(CallId, Vec<u8>),
+    /// The server said something over the limit in the response to that call.
+    TooLong(CallId),
+    /// The server took a parcel that needs no answer.
+    Taken(Errand),
+    /// A parcel cannot be brought, or will not be answered.
+    Failed(Errand, Failure),
+    /// The server refused with an error of its own.
+    Refused(Errand, Failure, Vec<u8>),
+    /// Nothing was heard for too long; the server should stop working on it.
+    Expired(Errand, Failure),
+    /// The server does not know the session that this was sent in.
+    SessionGone(Parcel, Session),
+    Note(Note),
+}
+
+impl HttpBack {
+    pub(crate) fn new(config: Config, rng: Rng) -> Self {
+        Self { config, calls: BTreeMap::new(), next: 0, rng, reports: VecDeque::new(), partial: 0 }
+    }
+
+    pub(crate) fn report(&mut self) -> Option<Report> {
+        self.reports.pop_front()
+    }
+
+    /// Brings a parcel to the server.
+    pub(crate) fn send(&mut self, now: Time, parcel: Parcel, session: &Session) {
+        let call = Call {
+            parcel,
+            state: State::AwaitHead,
+            url: self.config.url.clone(),
+            session: session.clone(),
+            hops: 0,
+            heard: now,
+            cursor: Cursor::default(),
+            offered: None,
+            uploaded: 0,
+        };
+        match call.errand() {
+            Errand::Listen => self.start(call, State::AwaitStream),
+            Errand::Request { .. }
+            | Errand::Initialize(_)
+            | Errand::Reinitialize(_)
+            | Errand::Restore
+            | Errand::Initialized
+            | Errand::Notification
+            | Errand::Answer
+            | Errand::Goodbye
+            | Errand::Settled => self.start(call, State::AwaitHead),
+        }
+    }
+
+    /// Opens the stream for what the server says unasked, instead of the one
+    /// that may still be open.
+    pub(crate) fn listen(&mut self, now: Time, session: &Session) {
+        let old: Vec<CallId> = self.ids(|call| *call.errand() == Errand::Listen);
+        old.into_iter().for_each(|id| self.stop(id));
+        self.send(now, Parcel::new(Errand::Listen, Bytes::new()), session);
+    }
+
+    pub(crate) fn head(&mut self, now: Time, id: CallId, status: StatusCode, headers: &HeaderMap) {
+        let Some(mut call) = self.take(id) else { return };
+        let way = match call.state {
+            State::AwaitHead => Way::Message,
+            State::AwaitStream => Way::Stream,
+            State::AwaitRetry(_)
+            | State::AwaitReconnect(_)
+            | State::AwaitEvents(_)
+            | State::AwaitBody(..)
+            | State::AwaitReason(..)
+            | State::AwaitEnd => return self.unexpected(id, call),
+        };
+        self.reports.push_back(Report::Note(Note::CallAnswered { call: id, status }));
+        if *call.errand() == Errand::Settled && !status.is_success() {
+            return self.reports.push_back(Report::Stop(id));
+        }
+        if way == Way::Message {
+            call.heard = now;
+        }
+        call.cursor.unreached = 0;
+        call.offered = headers.get(SESSION_ID).cloned().or(call.offered);
+        match meaning(call.errand(), way, call.session.id.is_some(), &call.url, status, headers) {
+            Meaning::Events => self.keep(id, call.taken(), State::AwaitEvents(Sse::new(self.config.max_message))),
+            Meaning::Body => self.keep(id, call.taken(), State::AwaitBody(status, Vec::new())),
+            Meaning::Accepted => {
+                let errand = std::mem::replace(&mut call.parcel.errand, Errand::Settled);
+                self.reports.push_back(Report::Taken(errand));
+                self.keep(id, call.taken(), State::AwaitEnd);
+            }
+            Meaning::Redirect(url) => self.redirect(id, call, url, status),
+            Meaning::Later(wait) => self.later(now, id, call, wait, status),
+            Meaning::SessionGone => {
+                self.reports.push_back(Report::Stop(id));
+                self.reports.push_back(Report::SessionGone(call.parcel, call.session));
+            }
+            Meaning::Refusal if way == Way::Stream => self.no_stream(now, id, call, status),
+            Meaning::Refusal => self.refusal(id, call, status, headers),
+        }
+    }
+
+    /// Takes a piece of a response, up to the end of the next event in it:
+    /// what that event leads to must happen before the one after it is read.
+    pub(crate) fn chunk(&mut self, now: Time, id: CallId, chunk: &mut &[u8]) {
+        let piece = std::mem::take(chunk);
+        let Some(call) = self.calls.get_mut(&id) else { return };
+        call.heard = now;
+        self.partial -= call.partial();
+        match &mut call.state {
+            State::AwaitEvents(sse) => {
+                *chunk = piece;
+                if let Some(event) = sse.next(chunk) {
+                    call.cursor.fruitless = 0;
+                    let mine = event.kind.is_empty() || event.kind == b"message";
+                    match event.data {
+                        Ok(data) if mine && !data.is_empty() => self.reports.push_back(Report::Said(id, data)),
+                        Err(_) if mine => self.reports.push_back(Report::TooLong(id)),
+                        Ok(_) | Err(_) => {}
+                    }
+                }
+                call.note_cursor();
+            }
+            State::AwaitBody(_, body) if body.len() + piece.len() <= self.config.max_message => {
+                body.extend_from_slice(piece);
+            }
+            State::AwaitBody(..) => {
+                call.state = State::AwaitEnd;
+                self.reports.push_back(Report::TooLong(id));
+            }
+            State::AwaitReason(_, body) => {
+                let room = LONGEST_REASON.saturating_sub(body.len()).min(piece.len());
+                body.extend_from_slice(piece.get(..room).unwrap_or_default());
+            }
+            State::AwaitEnd => {}
+            State::AwaitRetry(_) | State::AwaitReconnect(_) | State::AwaitHead | State::AwaitStream => {
+                self.reports.push_back(Report::Note(Note::Unexpected(id)));
+            }
+        }
+        self.partial += call.partial();
+    }
+
+    /// That many more bytes of a call's request have left.
+    pub(crate) fn uploaded(&mut self, id: CallId, count: usize) {
+        if let Some(call) = self.calls.get_mut(&id) {
+            call.uploaded = call.uploaded.saturating_add(count);
+        }
+    }
+
+    pub(crate) fn end(&mut self, now: Time, id: CallId) {
+        let Some(mut call) = self.take(id) else { return };
+        match std::mem::replace(&mut call.state, State::AwaitEnd) {
+            State::AwaitEvents(_) => self.stream_over(now, call, None),
+            State::AwaitBody(status, body) => self.body_over(id, call, status, body),
+            State::AwaitReason(status, body) => self.reason_over(call, status, body),
+            State::AwaitEnd => {}
+            state @ (State::AwaitHead | State::AwaitStream) => {
+                call.state = state;
+                self.unreached(now, call, CallError::Protocol);
+            }
+            state @ (State::AwaitRetry(_) | State::AwaitReconnect(_)) => {
+                call.state = state;
+                self.unexpected(id, call);
+            }
+        }
+    }
+
+    pub(crate) fn failed(&mut self, now: Time, id: CallId, error: CallError) {
+        let Some(mut call) = self.take(id) else { return };
+        match std::mem::replace(&mut call.state, State::AwaitEnd) {
+            State::AwaitEvents(_) | State::AwaitBody(..) => self.stream_over(now, call, Some(error)),
+            State::AwaitReason(status, body) => self.reason_over(call, status, body),
+            State::AwaitEnd => {}
+            state @ (State::AwaitHead | State::AwaitStream) => {
+                call.state = state;
+                self.unreached(now, call, error);
+            }
+            state @ (State::AwaitRetry(_) | State::AwaitReconnect(_)) => {
+                call.state = state;
+                self.unexpected(id, call);
+            }
+        }
+    }
+
+    /// Sends what waits for its turn and gives up what has been quiet too long.
+    pub(crate) fn tick(&mut self, now: Time, paused: bool) {
+        let limit = self.config.request_timeout;
+        for id in self.ids(|call| call.deadline(limit, paused).is_some_and(|deadline| deadline.at <= now)) {
+            let Some(call) = self.take(id) else { continue };
+            let quiet = call.quiet(limit, paused).is_some_and(|deadline| deadline.at <= now);
+            match call.state {
+                State::AwaitRetry(_) if !quiet => self.start_as(id, call, State::AwaitHead),
+                State::AwaitReconnect(_) if !quiet => self.start_as(id, call, State::AwaitStream),
+                State::AwaitRetry(_)
+                | State::AwaitReconnect(_)
+                | State::AwaitHead
+                | State::AwaitStream
+                | State::AwaitEvents(_)
+                | State::AwaitBody(..)
+                | State::AwaitReason(..)
+                | State::AwaitEnd => self.expire(id, call),
+            }
+        }
+    }
+
+    pub(crate) fn deadline(&self, paused: bool) -> Option<Deadline> {
+        let limit = self.config.request_timeout;
+        self.calls.values().fold(None, |first, call| earlier(first, call.deadline(limit, paused)))
+    }
+
+    /// May the response of that call be read? Above the budget for unfinished
+    /// messages only the oldest of them goes on, so that it gets finished.
+    pub(crate) fn wants(&self, id: CallId) -> bool {
+        let first = || self.calls.iter().find(|(_, call)| call.partial() > 0).map(|(id, _)| *id);
+        self.calls.contains_key(&id) && (self.partial < PARTIAL_HIGH || first() == Some(id))
+    }
+
+    /// Bytes of parcels that have not left.
+    pub(crate) fn unsent(&self) -> usize {
+        self.calls.values().map(Call::unsent).sum()
+    }
+
+    /// Bytes of parcels that may have to be sent, or sent again.
+    pub(crate) fn kept(&self) -> usize {
+        self.calls.values().map(|call| call.parcel.body.len()).sum()
+    }
+
+    /// The errand of a call that is still under way.
+    pub(crate) fn errand(&self, id: CallId) -> Option<&Errand> {
+        self.calls.get(&id).map(Call::errand)
+    }
+
+    /// That call's response is a body, not a stream.
+    pub(crate) fn has_body(&self, id: CallId) -> bool {
+        self.calls.get(&id).is_some_and(|call| matches!(call.state, State::AwaitBody(..)))
+    }
+
+    /// The session id that the response to an errand offered.
+    pub(crate) fn offered(&self, errand: &Errand) -> Option<HeaderValue> {
+        let mut calls = self.calls.values().filter(|call| call.errand() == errand);
+        calls.find_map(|call| call.offered.clone())
+    }
+
+    /// There is something the server has not taken, or not answered.
+    pub(crate) fn busy(&self) -> bool {
+        self.calls.values().any(Call::busy)
+    }
+
+    /// A sign of life for a request came by another way.
+    pub(crate) fn touch(&mut self, now: Time, id: &Id) {
+        for call in self.calls.values_mut().filter(|call| call.errand().request() == Some(id)) {
+            call.heard = now;
+        }
+    }
+
+    /// The client has answered: the server's silence counts from here.
+    pub(crate) fn touch_all(&mut self, now: Time) {
+        self.calls.values_mut().for_each(|call| call.heard = now);
+    }
+
+    /// Nothing more is expected of that call.
+    pub(crate) fn settle(&mut self, id: CallId) {
+        let Some(call) = self.calls.get_mut(&id) else { return };
+        call.parcel = Parcel::new(Errand::Settled, Bytes::new());
+        if call.waiting() {
+            self.take(id);
+        }
+    }
+
+    /// Nobody waits for the answer to this request any more. `true` if the
+    /// server cannot have seen it.
+    pub(crate) fn forget(&mut self, request: &Id) -> bool {
+        let ids = self.ids(|call| call.errand().request() == Some(request));
+        let unseen = |call: &Call| matches!(call.state, State::AwaitRetry(_)) && !call.errand().repeatable();
+        let unseen = ids.iter().filter_map(|id| self.calls.get(id)).any(unseen);
+        ids.into_iter().for_each(|id| self.settle(id));
+        unseen
+    }
+
+    /// Drops every call.
+    pub(crate) fn stop_all(&mut self) {
+        self.ids(|_| true).into_iter().for_each(|id| self.stop(id));
+    }
+
+    /// Drops a call.
+    pub(crate) fn stop(&mut self, id: CallId) {
+        if let Some(call) = self.take(id) {
+            self.drop_exchange(id, &call);
+        }
+    }
+
+    pub(super) fn drop_exchange(&mut self, id: CallId, call: &Call) {
+        if !call.waiting() {
+            self.reports.push_back(Report::Stop(id));
+        }
+    }
+
+    fn ids(&self, wanted: impl Fn(&Call) -> bool) -> Vec<CallId> {
+        self.calls.iter().filter(|(_, call)| wanted(call)).map(|(id, _)| *id).collect()
+    }
+
+    pub(super) fn keep(&mut self, id: CallId, mut call: Call, state: State) {
+        call.state = state;
+        self.put(id, call);
+    }
+
+    fn put(&mut self, id: CallId, call: Call) {
+        self.partial += call.partial();
+        self.calls.insert(id, call);
+    }
+
+    pub(super) fn take(&mut self, id: CallId) -> Option<Call> {
+        let call = self.calls.remove(&id)?;
+        self.partial -= call.partial();
+        Some(call)
+    }
+
+    fn unexpected(&mut self, id: CallId, call: Call) {
+        self.put(id, call);
+        self.reports.push_back(Report::Note(Note::Unexpected(id)));
+    }
+
+    pub(super) fn new_id(&mut self) -> CallId {
+        self.next += 1;
+        CallId(self.next)
+    }
+
+    pub(super) fn start(&mut self, call: Call, state: State) {
+        let id = self.new_id();
+        self.start_as(id, call, state);
+    }
+
+    fn start_as(&mut self, id: CallId, mut call: Call, state: State) {
+        call.parcel.attempts += u32::from(matches!(state, State::AwaitHead));
+        call.state = state;
+        call.uploaded = 0;
+        let request = request(&self.config, &call);
+        self.reports.push_back(Report::Note(Note::CallStarted { call: id, method: request.method().clone() }));
+        self.reports.push_back(Report::Start(id, request));
+        self.put(id, call);
+    }
+
+    /// The failure of a message over the limit in the response to a call.
+    pub(crate) fn too_long(&self, id: CallId) -> Failure {
+        let failure = Failure::too_long(self.config.max_message);
+        self.calls.get(&id).map_or(failure.clone(), |call| call.parcel.failure(failure))
+    }
+
+    /// A failure of a request from outside, with what its call knows.
+    pub(crate) fn failure(&self, request: &Id, failure: Failure) -> Failure {
+        let mut calls = self.calls.values();
+        let call = calls.find(|call| call.errand().request() == Some(request));
+        call.map_or(failure.clone(), |call| call.parcel.failure(failure))
+    }
+}

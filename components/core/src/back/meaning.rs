@@ -1,0 +1,147 @@
+//! What a response head means for an errand. A pure table: no state, no time.
+
+use crate::parcel::Errand;
+use http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, StatusCode};
+use std::time::Duration;
+use url::Url;
+
+/// What to do with a response.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// An event stream that carries messages.
+    Events,
+    /// A body that should be the answer.
+    Body,
+    /// Done; the body does not matter.
+    Accepted,
+    /// The same request belongs to another URL.
+    Redirect(Url),
+    /// Not now; again after this wait.
+    Later(Duration),
+    /// The server does not know the session.
+    SessionGone,
+    /// No; the body may say why.
+    Refusal,
+}
+
+/// How the request was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// As a message of its own.
+    Message,
+    /// As a GET for events: the listening stream, or a stream resumed.
+    Stream,
+}
+
+/// The table.
+pub(crate) fn meaning(
+    errand: &Errand,
+    way: Way,
+    in_session: bool,
+    url: &Url,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Meaning {
+    let events = is_type(headers, "text/event-stream");
+    match (status.as_u16(), way) {
+        (200..=299, Way::Stream) if events => Meaning::Events,
+        (200..=299, Way::Message) if !errand.wants_answer() => Meaning::Accepted,
+        (200..=299, Way::Message) if events => Meaning::Events,
+        (200..=299, Way::Message) => Meaning::Body,
+        (307 | 308, _) => redirect(url, headers).map_or(Meaning::Refusal, Meaning::Redirect),
+        (_, Way::Stream) => Meaning::Refusal,
+        (404, Way::Message) if in_session && *errand != Errand::Goodbye => Meaning::SessionGone,
+        (429 | 503, Way::Message) => retry_after(headers).map_or(Meaning::Refusal, Meaning::Later),
+        (_, Way::Message) => Meaning::Refusal,
+    }
+}
+
+/// The media type, parameters aside.
+pub(crate) fn is_type(headers: &HeaderMap, wanted: &str) -> bool {
+    let essence = text(headers, &CONTENT_TYPE).split(';').next().unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case(wanted)
+}
+
+/// Where a redirect leads, if we may follow it: the same origin, or the same
+/// host over TLS.
+fn redirect(url: &Url, headers: &HeaderMap) -> Option<Url> {
+    let target = target(url, headers)?;
+    let upgrade = url.scheme() == "http" && target.scheme() == "https" && url.host() == target.host();
+    (target.origin() == url.origin() || upgrade).then_some(target)
+}
+
+/// Where a redirect leads.
+pub(crate) fn target(url: &Url, headers: &HeaderMap) -> Option<Url> {
+    url.join(text(headers, &LOCATION)).ok().filter(|_| headers.contains_key(LOCATION))
+}
+
+/// Seconds only: a date would need a calendar clock, which the core has not.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    text(headers, &RETRY_AFTER).trim().parse().ok().map(Duration::from_secs)
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::message::Id;
+
+    fn request() -> Errand {
+        Errand::Request { id: Id::named("a"), repeatable: false }
+    }
+
+    fn read(
+        errand: &Errand,
+        way: Way,
+        in_session: bool,
+        status: u16,
+        headers: &[(&'static str, &'static str)],
+    ) -> Meaning {
+        let url = Url::parse("http://h:8/a/mcp?x=1").unwrap();
+        let headers = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+        meaning(errand, way, in_session, &url, StatusCode::from_u16(status).unwrap(), &headers)
+    }
+
+    #[test]
+    fn a_head_means_what_the_table_says() {
+        let sse = ("content-type", "Text/Event-Stream; charset=utf-8");
+        let json = ("content-type", "Application/JSON; charset=utf-8");
+        let html = ("content-type", "text/html");
+        let (message, stream) = (Way::Message, Way::Stream);
+        let note = Errand::Notification;
+        assert_eq!(read(&request(), message, true, 200, &[sse]), Meaning::Events);
+        assert_eq!(read(&request(), message, true, 200, &[json]), Meaning::Body);
+        assert_eq!(read(&request(), message, true, 202, &[]), Meaning::Body);
+        assert_eq!(read(&note, message, true, 200, &[json]), Meaning::Accepted);
+        assert_eq!(read(&note, message, true, 204, &[]), Meaning::Accepted);
+        assert_eq!(read(&request(), message, true, 404, &[html]), Meaning::SessionGone);
+        assert_eq!(read(&request(), message, false, 404, &[html]), Meaning::Refusal);
+        assert_eq!(read(&Errand::Goodbye, message, true, 404, &[]), Meaning::Refusal);
+        assert_eq!(
+            read(&request(), message, true, 503, &[("retry-after", "2")]),
+            Meaning::Later(Duration::from_secs(2))
+        );
+        assert_eq!(read(&request(), message, true, 503, &[("retry-after", "soon")]), Meaning::Refusal);
+        assert_eq!(read(&request(), message, true, 500, &[]), Meaning::Refusal);
+        assert_eq!(read(&Errand::Listen, stream, true, 200, &[sse]), Meaning::Events);
+        assert_eq!(read(&Errand::Listen, stream, true, 200, &[html]), Meaning::Refusal);
+        assert_eq!(read(&Errand::Listen, stream, true, 404, &[]), Meaning::Refusal);
+    }
+
+    #[test]
+    fn redirects_stay_on_the_origin_or_go_up_to_tls() {
+        let to = |place| read(&request(), Way::Message, true, 307, &[("location", place)]);
+        let url = |text| Meaning::Redirect(Url::parse(text).unwrap());
+        assert_eq!(to("/b"), url("http://h:8/b"));
+        assert_eq!(to("b/"), url("http://h:8/a/b/"));
+        assert_eq!(to("https://h/mcp"), url("https://h/mcp"));
+        for refused in ["http://other/mcp", "http://h:9/mcp", "https://other:8/", "//evil/mcp", "file:///x"] {
+            assert_eq!(to(refused), Meaning::Refusal, "{refused}");
+        }
+        assert_eq!(read(&request(), Way::Message, true, 302, &[("location", "/b")]), Meaning::Refusal);
+    }
+}

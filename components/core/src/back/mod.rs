@@ -1,0 +1,9 @@
+//! The server's face: calls and their fate. One state per call, the meaning of
+//! status and content type, repeats and resumption. The client's bytes and the
+//! choice of ids must not enter.
+
+mod call;
+mod fate;
+pub(crate) mod http;
+mod meaning;
+mod request;

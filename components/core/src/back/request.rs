@@ -1,0 +1,39 @@
+//! How a call looks on the wire.
+
+use super::call::{Call, State};
+use crate::config::Config;
+use crate::parcel::Errand;
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{Method, Request};
+
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+
+/// The request of a call in its present state. The protocol's own headers win
+/// over the user's.
+pub(super) fn request(config: &Config, call: &Call) -> Request<Bytes> {
+    let (method, body) = match (&call.state, call.errand()) {
+        (State::AwaitStream, _) => (Method::GET, Bytes::new()),
+        (_, Errand::Goodbye) => (Method::DELETE, Bytes::new()),
+        (_, _) => (Method::POST, call.parcel.body.clone()),
+    };
+    let mut own = vec![(SESSION_ID, call.session.id.clone()), (PROTOCOL_VERSION, call.session.version.clone())];
+    if method == Method::GET {
+        own.extend([(ACCEPT, Some(EVENTS)), (LAST_EVENT_ID, call.cursor.last_event.clone())]);
+    } else if method == Method::POST {
+        own.extend([(ACCEPT, Some(EITHER)), (CONTENT_TYPE, Some(JSON))]);
+    }
+    let mut request = Request::new(body);
+    *request.method_mut() = method;
+    *request.uri_mut() = call.url.as_str().parse().unwrap_or_default();
+    request.headers_mut().clone_from(&config.headers);
+    for (name, value) in own {
+        value.into_iter().for_each(|value| drop(request.headers_mut().insert(name.clone(), value)));
+    }
+    request
+}

@@ -1,0 +1,79 @@
+//! What a machine is told before it starts. Reading it is the one call of the
+//! core that can fail. Defaults are those of the behaviour contract.
+
+use http::{HeaderMap, Uri};
+use std::fmt;
+use std::time::Duration;
+use url::Url;
+
+/// The settings of one machine.
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub(crate) url: Url,
+    /// Sent with every call: credentials and whatever else the user asks for.
+    pub headers: HeaderMap,
+    /// How long a request may go without any sign of life; `None` for ever.
+    pub request_timeout: Option<Duration>,
+    /// How often a call that did not reach the server is repeated.
+    pub retries: u32,
+    /// The longest message, in bytes, in either direction.
+    pub max_message: usize,
+    /// How long open requests may take after the client closed its side.
+    pub drain_timeout: Duration,
+}
+
+/// A configuration that cannot work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConfigError {
+    /// Not an absolute `http` or `https` URL with a host.
+    Url(String),
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url(text) => write!(f, "not an http or https URL: {text}"),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl Config {
+    /// The default settings for the server at `url`.
+    ///
+    /// # Errors
+    /// If `url` is not an absolute `http` or `https` URL.
+    pub fn new(url: &str) -> Result<Self, ConfigError> {
+        let bad = || ConfigError::Url(url.to_owned());
+        let mut parsed = Url::parse(url).map_err(|_| bad())?;
+        parsed.set_fragment(None);
+        let usable = matches!(parsed.scheme(), "http" | "https") && parsed.has_host();
+        if !usable || Uri::try_from(parsed.as_str()).is_err() {
+            return Err(bad());
+        }
+        Ok(Self {
+            url: parsed,
+            headers: HeaderMap::new(),
+            request_timeout: Some(Duration::from_secs(300)),
+            retries: 3,
+            max_message: 64 << 20,
+            drain_timeout: Duration::from_secs(5),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_absolute_http_urls_are_taken() {
+        for good in ["http://h/mcp", "https://h:1/a?b=c", "http://[::1]:8/", "http://h#f"] {
+            assert!(Config::new(good).is_ok(), "{good}");
+        }
+        for bad in ["", "h/mcp", "/mcp", "ftp://h/", "http://", "http://:80/", "file:///x"] {
+            assert!(Config::new(bad).is_err(), "{bad}");
+        }
+    }
+}

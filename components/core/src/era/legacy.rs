@@ -1,0 +1,304 @@
+//! Revisions up to 2025-11-25: the handshake, the session and its headers,
+//! what is held until the session stands, and how a lost session is replaced
+//! without the client noticing. Calls and their fate belong to `back`.
+
+use crate::parcel::{Errand, Parcel};
+use crate::rng::Rng;
+use crate::time::{Deadline, Time, Why};
+use crate::wire::message::{self, Id, Kind, Message};
+use bytes::Bytes;
+use http::HeaderValue;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// How long later messages wait for the server to take `initialized`.
+const GREETING: Duration = Duration::from_secs(5);
+/// What is remembered for a new session is bounded by these two.
+const MOST_SETTINGS: usize = 1000;
+const LONGEST_SETTING: usize = 16 << 10;
+const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
+/// The client's session with the server.
+#[derive(Debug)]
+pub(crate) struct Legacy {
+    phase: Phase,
+    session: Session,
+    memory: Memory,
+    held: VecDeque<Parcel>,
+    ids: OurIds,
+}
+
+/// What every call of a session carries.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Session {
+    pub(crate) id: Option<HeaderValue>,
+    pub(crate) version: Option<HeaderValue>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// No handshake yet: messages pass, the server may refuse them.
+    Fresh,
+    /// `initialize` is with the server; everything else is held.
+    AwaitInitialize,
+    /// `initialized` is with the server; everything else is held till then.
+    AwaitInitialized(Time),
+    /// Messages pass.
+    Open,
+    /// The session is gone and could not be replaced; the next message tries.
+    Lost,
+}
+
+/// What is needed to open the session a second time.
+#[derive(Debug, Default)]
+struct Memory {
+    initialize: Option<Message>,
+    log_level: Option<Message>,
+    subscriptions: BTreeMap<String, Message>,
+    /// Settings that the server has not confirmed.
+    asked: BTreeMap<Id, Message>,
+}
+
+/// How a request of the client ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Conclusion {
+    /// With a result.
+    Succeeded,
+    /// With an error, or without an answer.
+    Failed,
+}
+
+/// Ids for requests of our own. The prefix keeps them apart from the client's.
+#[derive(Debug)]
+struct OurIds {
+    prefix: u64,
+    next: u64,
+}
+
+impl Legacy {
+    pub(crate) fn new(rng: &mut Rng) -> Self {
+        Self {
+            phase: Phase::Fresh,
+            session: Session::default(),
+            memory: Memory::default(),
+            held: VecDeque::new(),
+            ids: OurIds { prefix: rng.next(), next: 0 },
+        }
+    }
+
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Bytes that wait for the session.
+    pub(crate) fn held(&self) -> usize {
+        self.held.iter().map(|parcel| parcel.body.len()).sum()
+    }
+
+    pub(crate) fn idle(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Deadline> {
+        match self.phase {
+            Phase::AwaitInitialized(at) => Some(Deadline { at, why: Why::Greeting }),
+            Phase::Fresh | Phase::AwaitInitialize | Phase::Open | Phase::Lost => None,
+        }
+    }
+
+    /// The errand of a client's message that is not an answer.
+    pub(crate) fn errand(&mut self, message: &Message) -> Errand {
+        match &message.kind {
+            Kind::Request { id, method } if **method == *"initialize" => {
+                self.memory = Memory { initialize: Some(message.clone()), ..Memory::default() };
+                Errand::Initialize(id.clone())
+            }
+            Kind::Request { id, method } => {
+                self.memory.asked(id, method, message);
+                Errand::Request { id: id.clone(), repeatable: super::repeatable(method) }
+            }
+            Kind::Notification { method } if **method == *"notifications/initialized" => Errand::Initialized,
+            Kind::Notification { .. } => Errand::Notification,
+            Kind::Response { .. } => Errand::Answer,
+        }
+    }
+
+    /// A request of the client is over. A setting that the server took is
+    /// remembered, for a new session.
+    pub(crate) fn concluded(&mut self, id: &Id, conclusion: Conclusion) {
+        let setting = self.memory.asked.remove(id);
+        if let (Some(message), Conclusion::Succeeded) = (setting, conclusion) {
+            self.memory.learn(message);
+        }
+    }
+
+    /// A parcel wants to go. Returns what may be sent now, which in a lost
+    /// session is the attempt to replace it.
+    pub(crate) fn admit(&mut self, now: Time, parcel: Parcel) -> Option<Parcel> {
+        if matches!(parcel.errand, Errand::Initialize(_)) {
+            self.phase = Phase::AwaitInitialize;
+            self.session = Session::default();
+            return Some(parcel);
+        }
+        match self.phase {
+            Phase::Fresh => Some(parcel),
+            Phase::Open => {
+                if parcel.errand == Errand::Initialized {
+                    self.phase = Phase::AwaitInitialized(now.after(GREETING));
+                }
+                Some(parcel)
+            }
+            Phase::AwaitInitialize | Phase::AwaitInitialized(_) => {
+                self.held.push_back(parcel);
+                None
+            }
+            Phase::Lost => {
+                self.held.push_back(parcel);
+                self.reinitialize()
+            }
+        }
+    }
+
+    /// The next held parcel that may go now.
+    pub(crate) fn release(&mut self, now: Time) -> Option<Parcel> {
+        match self.phase {
+            Phase::Fresh | Phase::Open => {
+                let parcel = self.held.pop_front()?;
+                self.admit(now, parcel)
+            }
+            Phase::AwaitInitialize | Phase::AwaitInitialized(_) | Phase::Lost => None,
+        }
+    }
+
+    /// Takes a held request out again, if it is held.
+    pub(crate) fn withdraw(&mut self, id: &Id) -> Option<Parcel> {
+        let at = self.held.iter().position(|parcel| parcel.errand.request() == Some(id))?;
+        self.held.remove(at)
+    }
+
+    /// The server answered `initialize`. Returns the version agreed on.
+    pub(crate) fn opened(&mut self, result: &str, session: Option<HeaderValue>) -> Option<String> {
+        let version = message::text_member(result, "protocolVersion");
+        let header = version.as_deref().and_then(|version| HeaderValue::from_str(version).ok());
+        self.session = Session { id: session, version: header };
+        self.phase = Phase::Open;
+        version
+    }
+
+    /// The server answered our own `initialize` for a lost session.
+    pub(crate) fn reopened(&mut self, result: &str, session: Option<HeaderValue>) {
+        self.opened(result, session);
+        let settings = self.memory.settings();
+        let greeting = Parcel::new(Errand::Initialized, Bytes::from_static(INITIALIZED));
+        let restores =
+            settings.into_iter().map(|message| Parcel::new(Errand::Restore, message.with_id(&self.ids.next())));
+        let own: Vec<Parcel> = std::iter::once(greeting).chain(restores).collect();
+        for parcel in own.into_iter().rev() {
+            // These open the new session; they are no reason for another one.
+            self.held.push_front(Parcel { recoveries: 1, ..parcel });
+        }
+    }
+
+    /// The client's `initialize` failed. Returns what was held, which cannot go.
+    pub(crate) fn not_opened(&mut self) -> Vec<Parcel> {
+        self.phase = Phase::Fresh;
+        std::mem::take(&mut self.held).into()
+    }
+
+    /// Our own `initialize` failed. Returns what was held, which cannot go.
+    pub(crate) fn not_reopened(&mut self) -> Vec<Parcel> {
+        self.phase = Phase::Lost;
+        std::mem::take(&mut self.held).into()
+    }
+
+    /// The server took `initialized`, or refused it. `true` if that was still awaited.
+    pub(crate) fn greeted(&mut self) -> bool {
+        let awaited = matches!(self.phase, Phase::AwaitInitialized(_));
+        if awaited {
+            self.phase = Phase::Open;
+        }
+        awaited
+    }
+
+    /// `true` if the server has let `initialized` wait for too long.
+    pub(crate) fn tick(&mut self, now: Time) -> bool {
+        matches!(self.phase, Phase::AwaitInitialized(at) if at <= now) && self.greeted()
+    }
+
+    /// The end: nothing is awaited, and what is held will not go.
+    pub(crate) fn end(&mut self) {
+        self.phase = Phase::Open;
+        self.held.clear();
+    }
+
+    /// The server does not know the session that `parcel` was sent in.
+    pub(crate) fn lost(&mut self, now: Time, mut parcel: Parcel, session: &Session) -> Recovery {
+        if parcel.recoveries > 0 || self.memory.initialize.is_none() {
+            return Recovery::Impossible(parcel);
+        }
+        parcel.recoveries += 1;
+        let current = self.session == *session && matches!(self.phase, Phase::Open | Phase::AwaitInitialized(_));
+        if !current && parcel.errand == Errand::Initialized {
+            return Recovery::Waits;
+        }
+        if !current {
+            return self.admit(now, parcel).map_or(Recovery::Waits, Recovery::Resend);
+        }
+        if parcel.errand != Errand::Initialized {
+            self.held.push_front(parcel);
+        }
+        self.reinitialize().map_or(Recovery::Waits, Recovery::Reinitialize)
+    }
+
+    fn reinitialize(&mut self) -> Option<Parcel> {
+        let message = self.memory.initialize.clone()?;
+        self.phase = Phase::AwaitInitialize;
+        self.session = Session::default();
+        let id = self.ids.next();
+        Some(Parcel::new(Errand::Reinitialize(id.clone()), message.with_id(&id)))
+    }
+}
+
+/// What becomes of a parcel whose session is gone.
+#[derive(Debug)]
+pub(crate) enum Recovery {
+    /// It goes at once: the session has been replaced meanwhile.
+    Resend(Parcel),
+    /// It is held, and this opens a new session.
+    Reinitialize(Parcel),
+    /// It is held until the new session stands.
+    Waits,
+    /// It was tried before, or there is no handshake to repeat.
+    Impossible(Parcel),
+}
+
+impl Memory {
+    fn asked(&mut self, id: &Id, method: &str, message: &Message) {
+        let setting = ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"].contains(&method);
+        if setting && message.bytes.len() <= LONGEST_SETTING && self.asked.len() < MOST_SETTINGS {
+            self.asked.insert(id.clone(), message.clone());
+        }
+    }
+
+    fn learn(&mut self, message: Message) {
+        let Kind::Request { method, .. } = &message.kind else { return };
+        let uri = message::text_member(message.params(), "uri");
+        match (&**method, uri) {
+            ("logging/setLevel", _) => self.log_level = Some(message),
+            ("resources/unsubscribe", Some(uri)) => drop(self.subscriptions.remove(&uri)),
+            (_, Some(uri)) if self.subscriptions.len() < MOST_SETTINGS => drop(self.subscriptions.insert(uri, message)),
+            (_, _) => {}
+        }
+    }
+
+    fn settings(&self) -> Vec<Message> {
+        self.subscriptions.values().chain(&self.log_level).cloned().collect()
+    }
+}
+
+impl OurIds {
+    fn next(&mut self) -> Id {
+        self.next += 1;
+        Id::named(&format!("mcp-proxy-{:016x}-{}", self.prefix, self.next))
+    }
+}

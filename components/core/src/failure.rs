@@ -1,0 +1,144 @@
+//! Why a request gets an answer of ours instead of the server's: what the
+//! client is told, in words and in `error.data`, which is stable and meant for
+//! programs. Whom to tell, and how the answer travels, is not known here.
+
+use crate::boundary::CallError;
+use http::StatusCode;
+use serde::Serialize;
+use std::time::Duration;
+
+/// JSON-RPC: the message is not JSON.
+pub(crate) const PARSE_ERROR: i64 = -32700;
+/// JSON-RPC: the message is no request that can be served.
+pub(crate) const INVALID_REQUEST: i64 = -32600;
+/// JSON-RPC, range of implementations: the server could not be asked.
+pub(crate) const NO_ANSWER: i64 = -32000;
+
+/// How much of an unexpected body is quoted.
+const EXCERPT: usize = 200;
+
+/// An answer that says what happened.
+#[derive(Debug, Clone)]
+pub(crate) struct Failure {
+    pub(crate) code: i64,
+    pub(crate) message: String,
+    pub(crate) data: Data,
+}
+
+/// What a program may rely on.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Data {
+    /// How far the request had come.
+    pub(crate) phase: Phase,
+    /// Whether it can have reached the server.
+    pub(crate) delivered: Delivered,
+    /// Whether sending it again can do no harm.
+    pub(crate) retry_safe: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) http_status: Option<u16>,
+    /// How often it was sent; 0 if never.
+    pub(crate) attempt: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) body: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Phase {
+    /// In front of us: the message itself is at fault.
+    Client,
+    /// Opening or restoring the session.
+    Session,
+    /// Reaching the server.
+    Connect,
+    /// Waiting for the response to begin.
+    Response,
+    /// Reading the response.
+    Stream,
+    /// The client left before the answer came.
+    Drain,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Delivered {
+    No,
+    Maybe,
+    Yes,
+}
+
+impl Failure {
+    pub(crate) fn new(phase: Phase, delivered: Delivered, message: impl Into<String>) -> Self {
+        let retry_safe = delivered == Delivered::No;
+        let data = Data { phase, delivered, retry_safe, http_status: None, attempt: 0, body: None };
+        Self { code: NO_ANSWER, message: message.into(), data }
+    }
+
+    /// The request was not acceptable in the first place.
+    pub(crate) fn refused(code: i64, message: impl Into<String>) -> Self {
+        Self { code, ..Self::new(Phase::Client, Delivered::No, message) }
+    }
+
+    /// The call failed before its response began.
+    pub(crate) fn call(error: CallError) -> Self {
+        let (phase, delivered) = match error.before_sending() {
+            true => (Phase::Connect, Delivered::No),
+            false => (Phase::Response, Delivered::Maybe),
+        };
+        Self::new(phase, delivered, format!("the server could not be reached: {error}"))
+    }
+
+    /// The stream that was to carry the answer ended without it.
+    pub(crate) fn stream(error: Option<CallError>) -> Self {
+        let how = error.map_or("the response ended".to_owned(), |error| error.to_string());
+        let message = format!("{how} before the answer came; the request may have been carried out");
+        Self::new(Phase::Stream, Delivered::Maybe, message)
+    }
+
+    /// Nothing was heard for `limit`.
+    pub(crate) fn quiet(limit: Duration, delivered: Delivered) -> Self {
+        let message = format!("no sign of life from the server for {} s (--request-timeout)", limit.as_secs_f64());
+        Self::new(Phase::Response, delivered, message)
+    }
+
+    /// A response with a status that answers nothing.
+    pub(crate) fn status(status: StatusCode, body: &[u8]) -> Self {
+        let delivered = match status.as_u16() {
+            401 | 403 | 404 | 405 | 429 => Delivered::No,
+            300..=399 => Delivered::No,
+            400..=499 => Delivered::Yes,
+            _ => Delivered::Maybe,
+        };
+        let hint = match status.as_u16() {
+            401 => ": the server wants credentials (--header, --bearer-token-env)",
+            403 => ": the server refuses these credentials",
+            405 => ": this URL takes no POST; it may be an HTTP+SSE server",
+            _ => "",
+        };
+        let mut failure = Self::new(Phase::Response, delivered, format!("the server answered HTTP {status}{hint}"));
+        failure.data.http_status = Some(status.as_u16());
+        failure.data.body = excerpt(body);
+        failure
+    }
+
+    /// A successful response whose body is not an answer.
+    pub(crate) fn body(status: StatusCode, why: &str, body: &[u8]) -> Self {
+        let message = format!("the server answered HTTP {status}, but {why}");
+        let mut failure = Self::new(Phase::Response, Delivered::Yes, message);
+        failure.data.http_status = Some(status.as_u16());
+        failure.data.body = excerpt(body);
+        failure
+    }
+
+    pub(crate) fn too_long(max: usize) -> Self {
+        let message = format!("the answer is over the message limit of {max} bytes (--max-message-bytes)");
+        Self::new(Phase::Stream, Delivered::Yes, message)
+    }
+}
+
+fn excerpt(body: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(body.get(..EXCERPT).unwrap_or(body));
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}

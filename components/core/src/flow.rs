@@ -1,0 +1,58 @@
+//! Byte budgets. Counts what is held on the way to the client and on the way
+//! to the server, and says when to stop reading. Whose bytes they are, and
+//! what they say, is not known here.
+
+/// Above this many unwritten bytes toward the client, no server is read.
+const WRITE_HIGH: usize = 1 << 20;
+/// Above this many bytes of unfinished messages, one stream at a time is read.
+pub(crate) const PARTIAL_HIGH: usize = 16 << 20;
+/// Beyond one message of the longest kind, this much may wait in either direction.
+const SEND_SLACK: usize = 16 << 20;
+
+/// May one more message be kept until the server has taken it?
+pub(crate) fn may_keep(kept: usize, more: usize, max_message: usize) -> bool {
+    kept + more <= max_message.saturating_add(SEND_SLACK).saturating_mul(2)
+}
+
+/// The bytes on their way to the client.
+#[derive(Debug, Default)]
+pub(crate) struct Toward {
+    unwritten: usize,
+}
+
+impl Toward {
+    pub(crate) fn wrote(&mut self, bytes: usize) {
+        self.unwritten += bytes;
+    }
+
+    pub(crate) fn flushed(&mut self, bytes: usize) {
+        self.unwritten = self.unwritten.saturating_sub(bytes);
+    }
+
+    pub(crate) fn full(&self) -> bool {
+        self.unwritten >= WRITE_HIGH
+    }
+
+    /// May more be read from the client while it leaves our answers unread and
+    /// `unsent` bytes of its own have not left for the server?
+    pub(crate) fn client_may_send(&self, unsent: usize, max_message: usize) -> bool {
+        let most = max_message.saturating_add(SEND_SLACK);
+        unsent < most && self.unwritten < most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_writer_is_full_at_its_mark_and_not_after_a_flush() {
+        let mut toward = Toward::default();
+        toward.wrote(WRITE_HIGH);
+        assert!(toward.full());
+        toward.flushed(1);
+        assert!(!toward.full());
+        toward.flushed(usize::MAX);
+        assert!(!toward.full());
+    }
+}

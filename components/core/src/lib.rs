@@ -1,0 +1,40 @@
+//! The sans-IO state machine of mcp-proxy.
+//!
+//! One [`Proxy`] stands between one client and one server. It knows no
+//! sockets, clocks or threads: a shell tells it facts ([`Input`]) and carries
+//! out commands ([`Output`]).
+//!
+//! ```
+//! use mcp_proxy_core::{Config, Input, Output, Proxy, Side, Time};
+//!
+//! let config = Config::new("http://127.0.0.1:3000/mcp")?;
+//! let mut proxy = Proxy::new(&config, 42, Time(0));
+//! let line = br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+//! proxy.handle(Time(0), Input::Bytes(Side::Client, line));
+//! proxy.handle(Time(0), Input::Bytes(Side::Client, b"\n"));
+//! let called = std::iter::from_fn(|| proxy.poll()).any(|output| matches!(output, Output::Call(..)));
+//! assert!(called);
+//! # Ok::<(), mcp_proxy_core::ConfigError>(())
+//! ```
+
+mod back;
+mod backoff;
+mod boundary;
+mod config;
+mod era;
+mod failure;
+mod flow;
+mod front;
+mod note;
+mod parcel;
+mod proxy;
+mod rng;
+mod route;
+mod time;
+pub mod wire;
+
+pub use boundary::{CallError, CallId, Exit, Input, Output, Side, Sink, Source};
+pub use config::{Config, ConfigError};
+pub use note::{Blame, Note};
+pub use proxy::Proxy;
+pub use time::{Deadline, Time, Why};

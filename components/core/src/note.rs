@@ -1,0 +1,111 @@
+//! Names of what a log may tell, each with whoever is to blame. Shells turn
+//! them into lines. Formatting, secrets and bodies must not enter, and no code
+//! may react to a note.
+
+use crate::boundary::{CallError, CallId};
+use crate::wire::message::Fault;
+use http::{Method, StatusCode};
+use std::time::Duration;
+
+/// Something worth a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Note {
+    /// The client's line was no message, and there was no id to answer.
+    BadLine(Fault),
+    /// The client answered a request that is not open.
+    StrayAnswer,
+    /// The client cancelled its `initialize`, which the protocol forbids.
+    InitializeCancelled,
+    /// A call left.
+    CallStarted {
+        /// Its id.
+        call: CallId,
+        /// Its method.
+        method: Method,
+    },
+    /// A call's response began.
+    CallAnswered {
+        /// Its id.
+        call: CallId,
+        /// The status.
+        status: StatusCode,
+    },
+    /// A call did not go through and is repeated.
+    CallRepeated {
+        /// How long until then.
+        wait: Duration,
+        /// What happened, unless the server asked for it.
+        cause: Option<CallError>,
+    },
+    /// A notification or an answer of the client was not delivered.
+    Undelivered {
+        /// The status, if there was a response.
+        status: Option<StatusCode>,
+    },
+    /// A session is open.
+    SessionOpened {
+        /// The protocol version that both agreed on.
+        version: Option<String>,
+    },
+    /// The server no longer knows the session; a new one is being opened.
+    SessionLost,
+    /// A new session stands in for the lost one.
+    SessionRestored,
+    /// The lost session could not be replaced.
+    SessionNotRestored,
+    /// The server offers no listening stream; `None`: not an event stream.
+    ListenRefused(Option<StatusCode>),
+    /// The listening stream ended and is reopened after this wait.
+    ListenEnded(Duration),
+    /// A stream ended before its answer and is resumed after this wait.
+    StreamResumed(Duration),
+    /// The server sent something that is no message.
+    BadMessage(Fault),
+    /// The server answered a request that is not open: a late answer.
+    LateAnswer,
+    /// The server asked twice under one id.
+    RepeatedAsk,
+    /// The shell reported something that cannot be.
+    Unexpected(CallId),
+}
+
+/// Who is to blame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blame {
+    /// Nobody: it is the ordinary course of things.
+    Nobody,
+    /// The client.
+    Client,
+    /// The server.
+    Server,
+    /// The network between us and the server.
+    Link,
+    /// Us, or the shell.
+    Bug,
+}
+
+impl Note {
+    /// Who is to blame for it.
+    #[must_use]
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::BadLine(_) | Self::StrayAnswer | Self::InitializeCancelled => Blame::Client,
+            Self::CallRepeated { cause: Some(_), .. } | Self::Undelivered { status: None } => Blame::Link,
+            Self::SessionLost
+            | Self::SessionNotRestored
+            | Self::BadMessage(_)
+            | Self::LateAnswer
+            | Self::RepeatedAsk
+            | Self::Undelivered { status: Some(_) } => Blame::Server,
+            Self::Unexpected(_) => Blame::Bug,
+            Self::CallStarted { .. }
+            | Self::CallAnswered { .. }
+            | Self::CallRepeated { cause: None, .. }
+            | Self::SessionOpened { .. }
+            | Self::SessionRestored
+            | Self::ListenRefused(_)
+            | Self::ListenEnded(_)
+            | Self::StreamResumed(_) => Blame::Nobody,
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The way from the client to the server: front ▶ route ▶ era ▶ back.
+
+use super::{Proxy, Stage};
+use crate::era::{self, legacy::Conclusion};
+use crate::failure::{Delivered, Failure, INVALID_REQUEST, NO_ANSWER};
+use crate::flow;
+use crate::front::lines::{Read, failure_line};
+use crate::note::Note;
+use crate::parcel::{Errand, Parcel};
+use crate::route::Refusal;
+use crate::wire::message::{self, Id, Kind, Message};
+
+impl Proxy {
+    pub(super) fn client_bytes(&mut self, mut bytes: &[u8]) {
+        if self.stage != Stage::Running {
+            return;
+        }
+        while let Some(read) = self.front.next(&mut bytes) {
+            self.client_said(read);
+            self.settle();
+        }
+    }
+
+    pub(super) fn client_eof(&mut self) {
+        if self.stage != Stage::Running {
+            return;
+        }
+        while let Some(read) = self.front.last() {
+            self.client_said(read);
+            self.settle();
+        }
+        self.start_draining();
+        for id in self.drop_asks() {
+            self.refuse_ask(&id, "the client has closed its side");
+        }
+    }
+
+    fn client_said(&mut self, read: Read) {
+        match read {
+            Read::Message(message) => self.client_sent(message),
+            Read::Refused(id, failure) => self.write_failure(&id, &failure),
+            Read::Noise(fault) => self.note(Note::BadLine(fault)),
+        }
+    }
+
+    fn client_sent(&mut self, message: Message) {
+        match &message.kind {
+            Kind::Request { id, method } => match self.take_request(id, method, &message) {
+                Ok(()) => self.pass_on(message),
+                Err(refusal) => self.write_failure(&id.clone(), &refused(refusal)),
+            },
+            Kind::Notification { method } if **method == *"notifications/cancelled" => self.client_cancelled(message),
+            Kind::Notification { .. } => self.pass_on(message),
+            Kind::Response { id } => self.client_answered(id.clone(), message),
+        }
+    }
+
+    fn take_request(&mut self, id: &Id, method: &str, message: &Message) -> Result<(), Refusal> {
+        if !flow::may_keep(self.kept(), message.bytes.len(), self.config.max_message) {
+            return Err(Refusal::Full);
+        }
+        self.route.open(id, era::progress_token(message.params()), method == "initialize")
+    }
+
+    fn pass_on(&mut self, message: Message) {
+        let errand = self.era.errand(&message);
+        self.deliver(Parcel::new(errand, message.bytes));
+    }
+
+    fn client_answered(&mut self, id: Option<Id>, message: Message) {
+        let Some(id) = id.and_then(|id| self.route.answer(&id)) else { return self.note(Note::StrayAnswer) };
+        self.back.touch_all(self.now);
+        self.deliver(Parcel::new(Errand::Answer, message.with_id(&id)));
+    }
+
+    /// The client waits no longer. The server is told, unless it never saw the
+    /// request; an answer that comes all the same is dropped.
+    fn client_cancelled(&mut self, message: Message) {
+        let Some(id) = era::cancelled_request(message.params()) else { return self.pass_on(message) };
+        if self.route.is_initialize(&id) {
+            return self.note(Note::InitializeCancelled);
+        }
+        if self.route.close(&id).is_none() {
+            return self.pass_on(message);
+        }
+        self.era.concluded(&id, Conclusion::Failed);
+        let held = self.era.withdraw(&id);
+        let unseen = held.map_or_else(|| self.back.forget(&id), |parcel| parcel.delivered == Delivered::No);
+        if !unseen {
+            self.pass_on(message);
+        }
+    }
+
+    /// The client will not answer these; the server's silence counts again.
+    pub(super) fn drop_asks(&mut self) -> Vec<Id> {
+        self.back.touch_all(self.now);
+        self.route.drop_asks()
+    }
+
+    /// The server asks for something that the client cannot be asked.
+    pub(super) fn refuse_ask(&mut self, id: &Id, why: &str) {
+        let body = message::write_error::<()>(id, NO_ANSWER, why, None);
+        self.deliver(Parcel::new(Errand::Answer, body));
+    }
+
+    pub(super) fn write_failure(&mut self, id: &Id, failure: &Failure) {
+        self.write(failure_line(id, failure));
+    }
+}
+
+fn refused(refusal: Refusal) -> Failure {
+    match refusal {
+        Refusal::Duplicate => Failure::refused(INVALID_REQUEST, "a request with this id is still open"),
+        Refusal::Full => Failure::refused(INVALID_REQUEST, "too many requests are open, or too big ones"),
+    }
+}

@@ -1,0 +1,283 @@
+//! The way from the server to the client: back ▶ era ▶ route ▶ front.
+
+use super::Proxy;
+use crate::back::http::Report;
+use crate::boundary::CallId;
+use crate::era;
+use crate::era::legacy::{Conclusion, Recovery, Session};
+use crate::failure::{Delivered, Failure, Phase};
+use crate::front::lines::line;
+use crate::note::Note;
+use crate::parcel::{Errand, Parcel};
+use crate::route::Refusal;
+use crate::wire::message::{self, Fault, Id, Kind, Malformed, Message, Parsed};
+use http::StatusCode;
+
+/// How much of a body is kept for the case that it is not the answer.
+const BEGINNING: usize = 200;
+
+impl Proxy {
+    pub(super) fn reported(&mut self, report: Report) {
+        match report {
+            Report::Start(id, request) => self.call(id, request),
+            Report::Stop(id) => self.cancel(id),
+            Report::Said(id, bytes) => self.server_said(id, bytes),
+            Report::TooLong(id) => self.too_long(id),
+            Report::Taken(errand) => self.taken(&errand),
+            Report::Failed(errand, failure) => self.failed(errand, &failure),
+            Report::Refused(errand, failure, body) => self.refused(errand, &failure, body),
+            Report::Expired(errand, failure) => self.expired(errand, &failure),
+            Report::SessionGone(parcel, session) => self.session_gone(parcel, &session),
+            Report::Note(note) => self.note(note),
+        }
+    }
+
+    pub(super) fn server_bytes(&mut self, id: CallId, mut chunk: &[u8]) {
+        while !chunk.is_empty() {
+            self.back.chunk(self.now, id, &mut chunk);
+            self.settle();
+        }
+    }
+
+    fn server_said(&mut self, id: CallId, bytes: Vec<u8>) {
+        let body = self.back.has_body(id).then(|| bytes.get(..BEGINNING).unwrap_or(&bytes).to_vec());
+        match message::parse(utf8(bytes)) {
+            Ok(Parsed::One(message)) => self.server_sent(id, message),
+            Ok(Parsed::Batch(members)) => {
+                for member in members {
+                    match member {
+                        Ok(message) => self.server_sent(id, message),
+                        Err(bad) => self.bad_message(&bad),
+                    }
+                }
+            }
+            Err(bad) => self.bad_message(&bad),
+        }
+        if let Some(beginning) = body {
+            self.back.body_read(id, &beginning);
+        }
+    }
+
+    fn bad_message(&mut self, bad: &Malformed) {
+        self.note(Note::BadMessage(bad.fault));
+    }
+
+    fn server_sent(&mut self, call: CallId, message: Message) {
+        match &message.kind {
+            Kind::Response { id } => self.server_answered(call, id.clone().as_ref(), message),
+            Kind::Request { id, .. } if self.draining() => {
+                self.refuse_ask(&id.clone(), "the client has closed its side")
+            }
+            Kind::Request { id, .. } => match self.route.ask(id) {
+                Ok(()) => self.write(line(message.bytes)),
+                Err(Refusal::Duplicate) => self.note(Note::RepeatedAsk),
+                Err(Refusal::Full) => self.refuse_ask(&id.clone(), "the client has too many open requests"),
+            },
+            Kind::Notification { method } => {
+                self.server_noted(&method.clone(), &message);
+                self.write(line(message.bytes));
+            }
+        }
+    }
+
+    fn server_noted(&mut self, method: &str, message: &Message) {
+        if method == "notifications/progress" {
+            let token = era::reported_token(message.params());
+            if let Some(id) = token.and_then(|token| self.route.by_progress(&token)) {
+                self.back.touch(self.now, &id.clone());
+            }
+        } else if method == "notifications/cancelled" {
+            let asked = era::cancelled_request(message.params());
+            if asked.and_then(|id| self.route.answer(&id)).is_some() {
+                self.back.touch_all(self.now);
+            }
+        }
+    }
+
+    /// An answer belongs to the open request with its id. One without an id, or
+    /// with our id as a server writes it that knows only doubles, belongs to
+    /// the request that was sent there.
+    fn server_answered(&mut self, call: CallId, id: Option<&Id>, message: Message) {
+        let errand = self.back.errand(call).cloned().unwrap_or(Errand::Settled);
+        if let Some(id) = id.filter(|id| self.route.is_open(id)) {
+            return self.answered(id, message);
+        }
+        let fits = |own: &Id| id.is_none_or(|id| id.same_as_double(own));
+        match &errand {
+            Errand::Request { id: own, .. } | Errand::Initialize(own) if fits(own) => self.answered(own, message),
+            Errand::Reinitialize(_) => self.reinitialized(call, &errand, &message),
+            Errand::Restore => self.back.settle(call),
+            Errand::Request { .. }
+            | Errand::Initialize(_)
+            | Errand::Initialized
+            | Errand::Notification
+            | Errand::Answer
+            | Errand::Listen
+            | Errand::Goodbye
+            | Errand::Settled => self.note(Note::LateAnswer),
+        }
+    }
+
+    fn answered(&mut self, id: &Id, message: Message) {
+        let opens = self.route.is_initialize(id);
+        if opens && message.error().is_empty() {
+            let session = self.back.offered(&Errand::Initialize(id.clone()));
+            let version = self.era.opened(message.result(), session);
+            self.note(Note::SessionOpened { version });
+        }
+        let refused = opens && !message.error().is_empty();
+        let conclusion = if message.error().is_empty() { Conclusion::Succeeded } else { Conclusion::Failed };
+        self.era.concluded(id, conclusion);
+        self.back.forget(id);
+        if let Some(id) = self.route.close(id) {
+            self.write(line(message.with_id(&id)));
+        }
+        if refused {
+            self.not_opened("the server refused initialize");
+        }
+    }
+
+    fn reinitialized(&mut self, call: CallId, errand: &Errand, message: &Message) {
+        let session = self.back.offered(errand);
+        self.back.settle(call);
+        if !message.error().is_empty() {
+            return self.not_reopened();
+        }
+        self.era.reopened(message.result(), session);
+        self.note(Note::SessionRestored);
+    }
+
+    fn taken(&mut self, errand: &Errand) {
+        match errand {
+            Errand::Initialized => self.greeted(),
+            Errand::Goodbye => self.said_goodbye(),
+            Errand::Request { .. }
+            | Errand::Initialize(_)
+            | Errand::Reinitialize(_)
+            | Errand::Restore
+            | Errand::Notification
+            | Errand::Answer
+            | Errand::Listen
+            | Errand::Settled => {}
+        }
+    }
+
+    fn greeted(&mut self) {
+        if self.era.greeted() {
+            self.back.listen(self.now, self.era.session());
+        }
+    }
+
+    /// What is over the limit in the response to a request is taken for its
+    /// answer; the rest of that response is not read.
+    fn too_long(&mut self, call: CallId) {
+        let errand = self.back.errand(call).cloned().unwrap_or(Errand::Settled);
+        if errand.wants_answer() {
+            self.failed(errand, &self.back.too_long(call));
+            self.back.stop(call);
+        } else {
+            self.note(Note::BadMessage(Fault::TooLong));
+        }
+    }
+
+    /// The server's own error, if its body is one, else ours.
+    fn refused(&mut self, errand: Errand, failure: &Failure, body: Vec<u8>) {
+        let own = errand.request().cloned().filter(|id| self.route.is_open(id));
+        let (Some(id), Ok(Parsed::One(message))) = (own, message::parse(utf8(body))) else {
+            return self.failed(errand, failure);
+        };
+        if message.error().is_empty() || !matches!(message.kind, Kind::Response { .. }) {
+            return self.failed(errand, failure);
+        }
+        if let Some(id) = self.route.close(&id) {
+            self.write(line(message.with_id(&id)));
+        }
+        self.failed(errand, failure);
+    }
+
+    fn expired(&mut self, errand: Errand, failure: &Failure) {
+        let seen = failure.data.delivered != Delivered::No;
+        if let Errand::Request { id, .. } = &errand
+            && seen
+            && self.route.is_open(id)
+        {
+            self.deliver(Parcel::new(Errand::Notification, era::cancelled(id)));
+        }
+        self.failed(errand, failure);
+    }
+
+    fn failed(&mut self, errand: Errand, failure: &Failure) {
+        match errand {
+            Errand::Request { id, .. } => self.answer_with(&id, failure),
+            Errand::Initialize(id) => {
+                self.answer_with(&id, failure);
+                self.not_opened(&failure.message);
+            }
+            Errand::Reinitialize(_) => self.not_reopened(),
+            Errand::Initialized => {
+                self.greeted();
+                self.undelivered(failure);
+            }
+            Errand::Notification | Errand::Answer => self.undelivered(failure),
+            Errand::Goodbye => self.said_goodbye(),
+            Errand::Restore | Errand::Listen | Errand::Settled => {}
+        }
+    }
+
+    /// Our own answer, unless there was one already.
+    fn answer_with(&mut self, id: &Id, failure: &Failure) {
+        self.back.forget(id);
+        self.era.concluded(id, Conclusion::Failed);
+        if let Some(id) = self.route.close(id) {
+            self.write_failure(&id, failure);
+        }
+    }
+
+    fn undelivered(&mut self, failure: &Failure) {
+        let status = failure.data.http_status.and_then(|status| StatusCode::from_u16(status).ok());
+        self.note(Note::Undelivered { status });
+    }
+
+    fn session_gone(&mut self, parcel: Parcel, session: &Session) {
+        match self.era.lost(self.now, parcel, session) {
+            Recovery::Resend(parcel) => self.send(parcel),
+            Recovery::Waits => {}
+            Recovery::Reinitialize(parcel) => {
+                self.note(Note::SessionLost);
+                self.drop_asks();
+                self.send(parcel);
+            }
+            Recovery::Impossible(parcel) => {
+                let mut failure = Failure::status(StatusCode::NOT_FOUND, &[]);
+                failure.data.phase = Phase::Session;
+                let failure = parcel.failure(failure);
+                self.failed(parcel.errand, &failure);
+            }
+        }
+    }
+
+    fn not_opened(&mut self, why: &str) {
+        let held = self.era.not_opened();
+        self.fail_held(held, &format!("initialize failed: {why}"));
+    }
+
+    fn not_reopened(&mut self) {
+        self.note(Note::SessionNotRestored);
+        let held = self.era.not_reopened();
+        self.fail_held(held, "the server lost the session and opened no new one");
+    }
+
+    fn fail_held(&mut self, held: Vec<Parcel>, why: &str) {
+        let failure = Failure::new(Phase::Session, Delivered::No, why);
+        for parcel in held {
+            let failure = parcel.failure(failure.clone());
+            self.failed(parcel.errand, &failure);
+        }
+    }
+}
+
+/// Event streams are UTF-8; what is not is replaced, never an error.
+fn utf8(bytes: Vec<u8>) -> Vec<u8> {
+    String::from_utf8(bytes)
+        .map_or_else(|bad| String::from_utf8_lossy(bad.as_bytes()).into_owned().into_bytes(), String::into_bytes)
+}

@@ -1,0 +1,184 @@
+//! The hall: owns the rooms and the one output queue, clamps time, and hands
+//! every fact to the room it belongs to. A message visits each room once.
+//! Protocol decisions belong to the rooms.
+
+mod from_client;
+mod from_server;
+mod stage;
+
+use crate::back::http::HttpBack;
+use crate::boundary::{CallId, Exit, Input, Output, Side, Sink, Source};
+use crate::config::Config;
+use crate::era::legacy::Legacy;
+use crate::flow::Toward;
+use crate::front::lines::LineFront;
+use crate::note::Note;
+use crate::parcel::Parcel;
+use crate::rng::Rng;
+use crate::route::Route;
+use crate::time::{Deadline, Time, earlier};
+use bytes::Bytes;
+use stage::Stage;
+use std::collections::VecDeque;
+
+/// The machine between one client and one server.
+#[derive(Debug)]
+pub struct Proxy {
+    front: LineFront,
+    route: Route,
+    era: Legacy,
+    back: HttpBack,
+    toward: Toward,
+    queue: VecDeque<Output>,
+    stage: Stage,
+    now: Time,
+    config: Config,
+}
+
+impl Proxy {
+    /// A machine that has seen nothing yet. The seed serves jitter and the ids
+    /// of our own requests; with the same seed and the same facts at the same
+    /// times, two machines say the same.
+    #[must_use]
+    pub fn new(config: &Config, seed: u64, now: Time) -> Self {
+        let mut rng = Rng::new(seed);
+        Self {
+            front: LineFront::new(config.max_message),
+            route: Route::default(),
+            era: Legacy::new(&mut rng),
+            back: HttpBack::new(config.clone(), rng),
+            toward: Toward::default(),
+            queue: VecDeque::new(),
+            stage: Stage::Running,
+            now,
+            config: config.clone(),
+        }
+    }
+
+    /// Takes one fact. Never fails, never blocks. Time that runs backwards is
+    /// taken as standing still.
+    pub fn handle(&mut self, now: Time, input: Input<'_>) {
+        self.now = self.now.max(now);
+        if self.stage == Stage::Over {
+            return;
+        }
+        match input {
+            Input::Tick => self.tick(),
+            Input::Bytes(Side::Client, bytes) => self.client_bytes(bytes),
+            Input::Eof(Side::Client) => self.client_eof(),
+            Input::Head(id, parts) => self.back.head(self.now, id, parts.status, &parts.headers),
+            Input::Chunk(id, chunk) => self.server_bytes(id, chunk),
+            Input::End(id) => self.back.end(self.now, id),
+            Input::Failed(id, error) => self.back.failed(self.now, id, error),
+            Input::Flushed(Sink::Side(Side::Client), count) => self.flushed(count),
+            Input::Flushed(Sink::Call(id), count) => self.back.uploaded(id, count),
+            Input::Shutdown => self.shutdown(),
+        }
+        self.settle();
+    }
+
+    /// The next thing to do, in order. May change after `handle`.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.queue.pop_front()
+    }
+
+    /// When to send [`Input::Tick`], and why. May change after `handle`.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Deadline> {
+        if self.stage == Stage::Over {
+            return None;
+        }
+        let rooms = earlier(self.back.deadline(self.paused()), self.era.deadline());
+        earlier(self.stage.deadline(), rooms)
+    }
+
+    /// May the shell read from this source now? May change after `handle`.
+    #[must_use]
+    pub fn wants(&self, source: Source) -> bool {
+        match source {
+            Source::Side(Side::Client) => {
+                self.stage == Stage::Running && self.toward.client_may_send(self.unsent(), self.config.max_message)
+            }
+            Source::Call(id) => self.stage != Stage::Over && !self.toward.full() && self.back.wants(id),
+        }
+    }
+
+    /// Bytes of the client that have not left for the server.
+    fn unsent(&self) -> usize {
+        self.front.held() + self.era.held() + self.back.unsent()
+    }
+
+    /// Bytes of the client's messages, of which some may have to go again.
+    fn kept(&self) -> usize {
+        self.era.held() + self.back.kept()
+    }
+
+    fn tick(&mut self) {
+        if self.era.tick(self.now) {
+            self.back.listen(self.now, self.era.session());
+        }
+        self.back.tick(self.now, self.paused());
+        self.stage_tick();
+    }
+
+    /// The server's silence is the client's fault: it owes the server an
+    /// answer, or does not read what the server says.
+    fn paused(&self) -> bool {
+        self.route.client_owes() || self.toward.full()
+    }
+
+    fn flushed(&mut self, count: usize) {
+        let was_full = self.toward.full();
+        self.toward.flushed(count);
+        if was_full && !self.toward.full() {
+            self.back.touch_all(self.now);
+        }
+    }
+
+    /// Carries reports and released parcels on until no room has more to say,
+    /// and leaves once there is nothing to wait for.
+    fn settle(&mut self) {
+        loop {
+            if let Some(report) = self.back.report() {
+                self.reported(report);
+            } else if let Some(parcel) = self.era.release(self.now) {
+                self.send(parcel);
+            } else if !self.leave_when_done() {
+                return;
+            }
+        }
+    }
+
+    /// Hands a parcel to the era, and what may go to the back.
+    fn deliver(&mut self, parcel: Parcel) {
+        if let Some(parcel) = self.era.admit(self.now, parcel) {
+            self.send(parcel);
+        }
+    }
+
+    fn send(&mut self, parcel: Parcel) {
+        self.back.send(self.now, parcel, self.era.session());
+    }
+
+    fn write(&mut self, line: Bytes) {
+        self.toward.wrote(line.len());
+        self.queue.push_back(Output::Write(Side::Client, line));
+    }
+
+    fn note(&mut self, note: Note) {
+        self.queue.push_back(Output::Note(note));
+    }
+
+    fn call(&mut self, id: CallId, request: http::Request<Bytes>) {
+        self.queue.push_back(Output::Call(id, request));
+    }
+
+    fn cancel(&mut self, id: CallId) {
+        self.queue.push_back(Output::Cancel(id));
+    }
+
+    fn exit(&mut self, exit: Exit) {
+        self.stage = Stage::Over;
+        self.queue.push_back(Output::Exit(exit));
+    }
+}

@@ -1,0 +1,109 @@
+//! The end of a run: drain what is open, say goodbye to the server, leave.
+
+use super::Proxy;
+use crate::boundary::Exit;
+use crate::era::legacy::Conclusion;
+use crate::failure::{Delivered, Failure, Phase};
+use crate::parcel::{Errand, Parcel};
+use crate::time::{Deadline, Time, Why};
+use bytes::Bytes;
+use std::time::Duration;
+
+/// How long the server may take to confirm the end of the session.
+const GOODBYE: Duration = Duration::from_secs(2);
+/// The same, when the client cannot be reached any more.
+const HURRIED_GOODBYE: Duration = Duration::from_millis(500);
+
+/// Where in its life the machine is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The client may speak.
+    Running,
+    /// The client has closed its side; open requests are still answered.
+    Draining(Time),
+    /// The session is being ended.
+    Leaving(Time, Exit),
+    /// Nothing more is said.
+    Over,
+}
+
+impl Stage {
+    pub(super) fn deadline(self) -> Option<Deadline> {
+        match self {
+            Self::Draining(at) => Some(Deadline { at, why: Why::Drain }),
+            Self::Leaving(at, _) => Some(Deadline { at, why: Why::Leave }),
+            Self::Running | Self::Over => None,
+        }
+    }
+}
+
+impl Proxy {
+    pub(super) fn start_draining(&mut self) {
+        self.stage = Stage::Draining(self.now.after(self.config.drain_timeout));
+    }
+
+    pub(super) fn draining(&self) -> bool {
+        matches!(self.stage, Stage::Draining(_))
+    }
+
+    pub(super) fn stage_tick(&mut self) {
+        match self.stage {
+            Stage::Draining(at) if at <= self.now => {
+                self.answer_the_rest();
+                self.leave(GOODBYE, Exit::Drained);
+            }
+            Stage::Leaving(at, exit) if at <= self.now => {
+                self.back.stop_all();
+                self.settle();
+                self.exit(exit);
+            }
+            Stage::Running | Stage::Draining(_) | Stage::Leaving(..) | Stage::Over => {}
+        }
+    }
+
+    /// `true` if the last open request has been answered just now.
+    pub(super) fn leave_when_done(&mut self) -> bool {
+        let done = self.draining() && self.route.idle() && self.era.idle() && !self.back.busy();
+        if done {
+            self.leave(GOODBYE, Exit::Drained);
+        }
+        done
+    }
+
+    pub(super) fn shutdown(&mut self) {
+        self.route.close_all();
+        if matches!(self.stage, Stage::Running | Stage::Draining(_)) {
+            self.leave(HURRIED_GOODBYE, Exit::Stopped);
+        }
+    }
+
+    /// The server has confirmed the end, or will not.
+    pub(super) fn said_goodbye(&mut self) {
+        if let Stage::Leaving(_, exit) = self.stage {
+            self.exit(exit);
+        }
+    }
+
+    fn leave(&mut self, patience: Duration, exit: Exit) {
+        self.stage = Stage::Leaving(self.now.after(patience), exit);
+        self.era.end();
+        self.back.stop_all();
+        if self.era.session().id.is_none() {
+            self.settle();
+            return self.exit(exit);
+        }
+        self.send(Parcel::new(Errand::Goodbye, Bytes::new()));
+    }
+
+    fn answer_the_rest(&mut self) {
+        let limit = self.config.drain_timeout.as_secs_f64();
+        let message =
+            format!("the client closed its side and the answer did not come within {limit} s (--drain-timeout)");
+        for id in self.route.close_all() {
+            self.era.concluded(&id, Conclusion::Failed);
+            let failure = |delivered| Failure::new(Phase::Drain, delivered, message.clone());
+            let held = self.era.withdraw(&id).map(|parcel| parcel.failure(failure(Delivered::No)));
+            self.write_failure(&id, &held.unwrap_or_else(|| self.back.failure(&id, failure(Delivered::Maybe))));
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Time as the core knows it: a number of milliseconds that shells supply.
+//! Nothing here reads a clock. `std::time::Instant` cannot be stored in a log
+//! and panics on some targets, so it must not enter.
+
+use std::time::Duration;
+
+/// Milliseconds since an origin that the shell chose. Only differences matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time(pub u64);
+
+impl Time {
+    /// The moment `wait` after this one; saturates instead of wrapping.
+    #[must_use]
+    pub fn after(self, wait: Duration) -> Self {
+        Self(self.0.saturating_add(millis(wait)))
+    }
+
+    /// How long ago `earlier` was; zero if it lies in the future.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// When the machine wants an [`Input::Tick`](crate::Input::Tick), and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deadline {
+    /// The moment at or after which the tick is due.
+    pub at: Time,
+    /// What the machine waits for.
+    pub why: Why,
+}
+
+/// The reasons for a deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// A failed call is repeated.
+    Retry,
+    /// A broken stream is resumed, or the listening stream reopened.
+    Reconnect,
+    /// A request or stream has shown no sign of life for too long.
+    Quiet,
+    /// Held messages go out although `initialized` was never acknowledged.
+    Greeting,
+    /// The client closed its side; what is still open gets an answer.
+    Drain,
+    /// The machine leaves although the server has not confirmed the end.
+    Leave,
+}
+
+/// The earlier of two deadlines.
+pub(crate) fn earlier(a: Option<Deadline>, b: Option<Deadline>) -> Option<Deadline> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(if b.at < a.at { b } else { a }),
+        (one, None) | (None, one) => one,
+    }
+}
+
+fn millis(wait: Duration) -> u64 {
+    u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_saturates_at_both_ends() {
+        assert_eq!(Time(u64::MAX).after(Duration::MAX), Time(u64::MAX));
+        assert_eq!(Time(3).since(Time(5)), Duration::ZERO);
+    }
+
+    #[test]
+    fn the_earlier_deadline_wins_and_ties_keep_the_first() {
+        let (a, b) = (Deadline { at: Time(1), why: Why::Retry }, Deadline { at: Time(1), why: Why::Drain });
+        assert_eq!(earlier(Some(a), Some(b)), Some(a));
+        assert_eq!(earlier(None, Some(b)), Some(b));
+        assert_eq!(earlier(None, None), None);
+    }
+}

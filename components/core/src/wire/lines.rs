@@ -1,0 +1,157 @@
+//! Newline framing of stdio: bytes in, lines out, bounded. A line is lent from
+//! the input when it lies in one piece there. CRLF, blank lines and a leading
+//! byte order mark are tolerated. What a line means is not known here.
+
+use crate::wire::message::Id;
+use crate::wire::scan::Scan;
+use std::borrow::Cow;
+
+const BOM: &[u8] = b"\xEF\xBB\xBF";
+/// What may stand around a line and does not count: the mark and a CR.
+const AROUND: usize = BOM.len() + 1;
+
+/// Splits a byte stream into lines.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    /// The beginning of a line whose end has not come. At most `max`
+    /// and what may stand around it.
+    partial: Vec<u8>,
+    /// Set while the rest of a line over the limit is passed over.
+    over: Option<Scan>,
+    first: bool,
+    max: usize,
+}
+
+/// One line, without its end.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Line<'a> {
+    /// A line that is not blank.
+    Whole(Cow<'a, [u8]>),
+    /// A line over the limit; its bytes are gone.
+    TooLong(Option<Id>),
+}
+
+impl Lines {
+    pub(crate) fn new(max: usize) -> Self {
+        Self { partial: Vec::new(), over: None, first: true, max }
+    }
+
+    /// Bytes held back until a line ends.
+    pub(crate) fn held(&self) -> usize {
+        self.partial.len()
+    }
+
+    /// The next line of `input`, which is advanced past it; `None` when the
+    /// rest of `input` ends no line (it is then kept).
+    pub(crate) fn next<'a>(&mut self, input: &mut &'a [u8]) -> Option<Line<'a>> {
+        while let Some(end) = memchr::memchr(b'\n', input) {
+            let (piece, rest) = input.split_at(end);
+            *input = rest.get(1..).unwrap_or_default();
+            if let Some(line) = self.finish_with(piece) {
+                return Some(line);
+            }
+        }
+        self.keep(input);
+        *input = &[];
+        None
+    }
+
+    /// What stands after the last line end, once no more bytes will come.
+    pub(crate) fn last(&mut self) -> Option<Line<'static>> {
+        self.finish_with(&[])
+    }
+
+    fn keep(&mut self, piece: &[u8]) {
+        if let Some(scan) = &mut self.over {
+            scan.feed(piece);
+        } else if self.partial.len() + piece.len() > self.max + AROUND {
+            let mut scan = Scan::of(&std::mem::take(&mut self.partial));
+            scan.feed(piece);
+            self.over = Some(scan);
+        } else {
+            self.partial.extend_from_slice(piece);
+        }
+    }
+
+    fn finish_with<'a>(&mut self, piece: &'a [u8]) -> Option<Line<'a>> {
+        let first = std::mem::replace(&mut self.first, false);
+        if self.over.is_some() || !self.partial.is_empty() {
+            self.keep(piece);
+        }
+        if let Some(scan) = self.over.take() {
+            return Some(Line::TooLong(scan.request_id()));
+        }
+        let mut line = match std::mem::take(&mut self.partial) {
+            kept if kept.is_empty() => Cow::Borrowed(piece),
+            kept => Cow::Owned(kept),
+        };
+        trim(&mut line, first);
+        if line.len() > self.max {
+            return Some(Line::TooLong(Scan::of(&line).request_id()));
+        }
+        (!line.trim_ascii().is_empty()).then_some(Line::Whole(line))
+    }
+}
+
+fn trim(line: &mut Cow<'_, [u8]>, first: bool) {
+    let start = if first && line.starts_with(BOM) { BOM.len() } else { 0 };
+    let end = line.len() - usize::from(line.ends_with(b"\r"));
+    match line {
+        Cow::Borrowed(bytes) => *bytes = bytes.get(start..end).unwrap_or_default(),
+        Cow::Owned(bytes) => {
+            bytes.truncate(end);
+            bytes.drain(..start);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::cuts::cuts;
+
+    /// Lines as text; a line over the limit as `!` and its id.
+    fn read(pieces: &[&[u8]], max: usize) -> Vec<String> {
+        let mut lines = Lines::new(max);
+        let mut out = Vec::new();
+        for piece in pieces {
+            let mut input = *piece;
+            while let Some(line) = lines.next(&mut input) {
+                out.push(show(line));
+            }
+            assert!(input.is_empty());
+            assert!(lines.held() <= max + AROUND);
+        }
+        out.extend(lines.last().map(show));
+        out
+    }
+
+    fn show(line: Line<'_>) -> String {
+        match line {
+            Line::Whole(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Line::TooLong(id) => format!("!{}", id.map_or(String::new(), |id| id.text().to_owned())),
+        }
+    }
+
+    #[test]
+    fn lines_come_out_the_same_however_the_bytes_are_cut() {
+        let cases: &[(&str, &[&str])] = &[
+            ("a\nb\n", &["a", "b"]),
+            ("a\r\nb\r\n\r\n", &["a", "b"]),
+            ("\n\n \n\t\r\na\n", &["a"]),
+            ("a", &["a"]),
+            ("\u{feff}a\n\u{feff}b\n", &["a", "\u{feff}b"]),
+            ("é漢x\n", &["é漢x"]),
+            ("12345678\n123456789\nx\n", &["12345678", "!", "x"]),
+            ("12345678\r\n", &["12345678"]),
+            ("\u{feff}12345678\r\n", &["12345678"]),
+            ("{\"id\":4,\"method\":\"x\"}\nok\n", &["!4", "ok"]),
+            ("{\"params\":\"0123456789\",\"method\":0,\"id\":5}\n{}\n", &["!5", "{}"]),
+        ];
+        for (text, want) in cases {
+            for pieces in cuts(text.as_bytes()) {
+                assert_eq!(read(&pieces, 8), *want, "{text:?} as {pieces:?}");
+            }
+        }
+    }
+}

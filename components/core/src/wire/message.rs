@@ -1,0 +1,463 @@
+//! JSON-RPC messages: the envelope is scanned once, the bytes stay as they
+//! came. Ids keep their type and spelling. Also here: the few edits that a
+//! relayed message may see, and how an error of our own is written. What a
+//! method means is not known here.
+
+use crate::wire::scan::Scan;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::ops::Range;
+
+/// A JSON-RPC id. `1` and `"1"` differ; `"a"` and `"\u0061"` do not.
+#[derive(Debug, Clone)]
+pub struct Id {
+    text: Box<str>,
+    /// The canonical spelling, where it is not the given one.
+    key: Option<Box<str>>,
+}
+
+impl Id {
+    /// Reads a string or a number as it stands in JSON.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let key = if text.starts_with('"') { string_key(text)? } else { number_key(text)? };
+        Some(Self { key: (*key != *text).then(|| key.into()), text: text.into() })
+    }
+
+    /// A string id of this name, which must need no escapes.
+    pub(crate) fn named(name: &str) -> Self {
+        Self { text: format!("\"{name}\"").into(), key: None }
+    }
+
+    /// The id as JSON, in the spelling of whoever made it.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Both are numbers, and the same one in double precision, which is all
+    /// that some peers have.
+    pub(crate) fn same_as_double(&self, other: &Self) -> bool {
+        let double = |id: &Self| id.text.parse::<f64>().ok();
+        double(self).is_some() && double(self) == double(other)
+    }
+
+    fn key(&self) -> &str {
+        self.key.as_deref().unwrap_or(&self.text)
+    }
+}
+
+impl PartialEq for Id {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+impl Eq for Id {}
+impl PartialOrd for Id {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Id {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(other.key())
+    }
+}
+
+fn string_key(text: &str) -> Option<Cow<'_, str>> {
+    if !text.contains('\\') {
+        return serde_json::from_str::<&str>(text).is_ok().then_some(Cow::Borrowed(text));
+    }
+    let plain: String = serde_json::from_str(text).ok()?;
+    serde_json::to_string(&plain).ok().map(Cow::Owned)
+}
+
+fn number_key(text: &str) -> Option<Cow<'_, str>> {
+    let number: serde_json::Number = serde_json::from_str(text).ok()?;
+    if !text.contains(['.', 'e', 'E']) {
+        return Some(Cow::Borrowed(text));
+    }
+    let float = number.as_f64()?;
+    Some(Cow::Owned(format!("{float}")))
+}
+
+/// One message and where its parts stand in it.
+#[derive(Debug, Clone)]
+pub struct Message {
+    /// The message as it came: one valid JSON object.
+    pub bytes: Vec<u8>,
+    /// What it is.
+    pub kind: Kind,
+    id_at: Range<usize>,
+    params_at: Range<usize>,
+    result_at: Range<usize>,
+    error_at: Range<usize>,
+}
+
+/// The three kinds of JSON-RPC messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// Wants an answer.
+    Request {
+        /// Whose answer.
+        id: Id,
+        /// What to do.
+        method: Box<str>,
+    },
+    /// Wants none.
+    Notification {
+        /// What happened.
+        method: Box<str>,
+    },
+    /// Answers a request; servers leave the id out, or null, where they could
+    /// not read it.
+    Response {
+        /// The request it answers.
+        id: Option<Id>,
+    },
+}
+
+/// What a piece of JSON turned out to be.
+#[derive(Debug)]
+pub enum Parsed {
+    /// One message.
+    One(Message),
+    /// A batch, as revision 2025-03-26 has it.
+    Batch(Vec<Result<Message, Malformed>>),
+}
+
+/// Not a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Malformed {
+    /// The request that is to be told, if its id can be made out.
+    pub id: Option<Id>,
+    /// What is wrong with it.
+    pub fault: Fault,
+}
+
+/// What can be wrong with a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Not UTF-8.
+    Encoding,
+    /// Not JSON.
+    Syntax,
+    /// JSON, but no JSON-RPC message.
+    Shape,
+    /// A batch without messages.
+    EmptyBatch,
+    /// Over the message limit.
+    TooLong,
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+/// A member that is there counts even if it is null.
+fn present<'a, D: Deserializer<'a>>(value: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(value).map(Some)
+}
+
+/// Reads one line, event or body.
+///
+/// # Errors
+/// If it is not JSON-RPC; the error carries the id where one can be made out.
+pub fn parse(bytes: Vec<u8>) -> Result<Parsed, Malformed> {
+    let Ok(text) = std::str::from_utf8(&bytes) else { return Err(malformed(&bytes, Fault::Encoding)) };
+    if text.trim_start().starts_with('[') {
+        return parse_batch(text).map(Parsed::Batch);
+    }
+    parse_one(bytes).map(Parsed::One)
+}
+
+fn parse_batch(text: &str) -> Result<Vec<Result<Message, Malformed>>, Malformed> {
+    match serde_json::from_str::<Vec<&RawValue>>(text) {
+        Err(_) => Err(Malformed { id: None, fault: Fault::Syntax }),
+        Ok(members) if members.is_empty() => Err(Malformed { id: None, fault: Fault::EmptyBatch }),
+        Ok(members) => Ok(members.iter().map(|one| parse_one(one.get().as_bytes().to_vec())).collect()),
+    }
+}
+
+fn parse_one(bytes: Vec<u8>) -> Result<Message, Malformed> {
+    let text = std::str::from_utf8(&bytes).unwrap_or_default();
+    let envelope: Envelope<'_> = match serde_json::from_str(text) {
+        Ok(envelope) => envelope,
+        Err(error) if error.is_data() => return Err(malformed(&bytes, Fault::Shape)),
+        Err(_) => return Err(malformed(&bytes, Fault::Syntax)),
+    };
+    let id = envelope.id.map(|raw| Id::parse(raw.get()));
+    let kind = match (envelope.method, id) {
+        (Some(method), Some(Some(id))) => Kind::Request { id, method: method.into() },
+        (Some(method), None) => Kind::Notification { method: method.into() },
+        (None, id) if envelope.result.is_some() || envelope.error.is_some() => Kind::Response { id: id.flatten() },
+        _ => return Err(malformed(&bytes, Fault::Shape)),
+    };
+    let at = |raw: Option<&RawValue>| raw.map_or(0..0, |raw| span(text, raw.get()));
+    let (id_at, params_at) = (at(envelope.id), at(envelope.params));
+    let (result_at, error_at) = (at(envelope.result), at(envelope.error));
+    Ok(Message { kind, id_at, params_at, result_at, error_at, bytes })
+}
+
+fn malformed(bytes: &[u8], fault: Fault) -> Malformed {
+    Malformed { id: Scan::of(bytes).request_id(), fault }
+}
+
+/// Where `part`, a piece of `text`, stands in it.
+fn span(text: &str, part: &str) -> Range<usize> {
+    let start = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+    start..start + part.len()
+}
+
+impl Message {
+    /// The raw `params`, or nothing.
+    #[must_use]
+    pub fn params(&self) -> &str {
+        self.part(&self.params_at)
+    }
+
+    /// The raw `result`, or nothing.
+    #[must_use]
+    pub fn result(&self) -> &str {
+        self.part(&self.result_at)
+    }
+
+    /// The raw `error`, or nothing.
+    #[must_use]
+    pub fn error(&self) -> &str {
+        self.part(&self.error_at)
+    }
+
+    fn part(&self, at: &Range<usize>) -> &str {
+        self.bytes.get(at.clone()).and_then(|part| std::str::from_utf8(part).ok()).unwrap_or_default()
+    }
+
+    /// The message with this id in this spelling. Where none stood (servers
+    /// leave it out, or null, in the bodies of HTTP errors), the response is
+    /// written anew around its raw error or result.
+    #[must_use]
+    pub fn with_id(self, id: &Id) -> Vec<u8> {
+        if self.id_at.is_empty() || matches!(self.kind, Kind::Response { id: None }) {
+            let (name, part) =
+                if self.error_at.is_empty() { ("result", self.result()) } else { ("error", self.error()) };
+            return write_response(id, name, part);
+        }
+        let Self { mut bytes, id_at, .. } = self;
+        if bytes.get(id_at.clone()) != Some(id.text().as_bytes()) {
+            bytes.splice(id_at, id.text().bytes());
+        }
+        bytes
+    }
+}
+
+/// The member `name` of a raw object, raw.
+#[must_use]
+pub fn member<'a>(object: &'a str, name: &str) -> Option<&'a str> {
+    let members: std::collections::BTreeMap<Cow<'a, str>, &'a RawValue> = serde_json::from_str(object).ok()?;
+    members.get(name).map(|raw| raw.get())
+}
+
+/// The string member `name` of a raw object.
+#[must_use]
+pub fn text_member(object: &str, name: &str) -> Option<String> {
+    serde_json::from_str(member(object, name)?).ok()
+}
+
+/// Makes a message fit for a line of stdio: raw CR and LF can only stand
+/// between tokens and go; U+2028 and U+2029 can only stand in strings and are
+/// escaped, since some readers take them for line ends. Adds the line end.
+#[must_use]
+pub fn to_line(mut bytes: Vec<u8>) -> Vec<u8> {
+    if memchr::memchr2(b'\n', b'\r', &bytes).is_some() {
+        bytes.retain(|byte| !matches!(byte, b'\n' | b'\r'));
+    }
+    if memchr::memmem::find(&bytes, b"\xE2\x80").is_some() {
+        bytes = escape_separators(&bytes);
+    }
+    bytes.push(b'\n');
+    bytes
+}
+
+fn escape_separators(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len() + 8);
+    let mut rest = bytes;
+    while let Some(at) = memchr::memmem::find(rest, b"\xE2\x80") {
+        let (head, tail) = rest.split_at(at);
+        out.extend_from_slice(head);
+        let (escaped, skip): (&[u8], usize) = match tail.get(2) {
+            Some(0xA8) => (b"\\u2028", 3),
+            Some(0xA9) => (b"\\u2029", 3),
+            _ => (b"\xE2\x80", 2),
+        };
+        out.extend_from_slice(escaped);
+        rest = tail.get(skip..).unwrap_or_default();
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+/// Writes an error response.
+#[must_use]
+pub fn write_error<D: Serialize>(id: &Id, code: i64, message: &str, data: Option<&D>) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Body<'a, D> {
+        code: i64,
+        message: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        data: Option<&'a D>,
+    }
+    let body = serde_json::to_string(&Body { code, message, data }).unwrap_or_default();
+    write_response(id, "error", &body)
+}
+
+/// Writes a response around a raw `result` or `error`.
+fn write_response(id: &Id, name: &str, part: &str) -> Vec<u8> {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"{name}\":{part}}}", id.text()).into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(text: &str) -> Result<Message, Malformed> {
+        match parse(text.as_bytes().to_vec())? {
+            Parsed::One(message) => Ok(message),
+            Parsed::Batch(_) => panic!("a batch: {text}"),
+        }
+    }
+
+    fn id(text: &str) -> Id {
+        Id::parse(text).unwrap()
+    }
+
+    #[test]
+    fn ids_compare_by_type_and_value_and_keep_their_spelling() {
+        assert_ne!(id("1"), id("\"1\""));
+        assert_eq!(id("\"a\""), id("\"\\u0061\""));
+        assert_eq!(id("1"), id("1.0"));
+        assert_ne!(id("9007199254740993"), id("9007199254740992"));
+        assert_eq!(id("9007199254740993").text(), "9007199254740993");
+        assert_eq!(id("\"\\u0061\"").text(), "\"\\u0061\"");
+        for bad in ["", "null", "true", "{}", "[1]", "\"a", "1x"] {
+            assert!(Id::parse(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn big_integers_are_known_again_as_doubles() {
+        assert!(id("9007199254740992").same_as_double(&id("9007199254740993")));
+        assert!(!id("9007199254740992").same_as_double(&id("9007199254740995")));
+        assert!(!id("\"1\"").same_as_double(&id("\"1\"")));
+    }
+
+    #[test]
+    fn messages_are_told_apart() {
+        let cases: &[(&str, &str)] = &[
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, "request 1 ping"),
+            (r#"{"method":"a/b","params":{},"id":"x"}"#, "request \"x\" a/b"),
+            (r#"{"jsonrpc":"2.0","method":"n"}"#, "notification n"),
+            (r#"{"jsonrpc":"2.0","method":"n","id":null}"#, "Shape -"),
+            (r#"{"result":{},"jsonrpc":"2.0","id":0}"#, "response 0"),
+            (r#"{"result":null,"id":5}"#, "response 5"),
+            (r#"{"error":{"code":1,"message":""},"id":null}"#, "response -"),
+            (r#"{"error":{"code":1,"message":""}}"#, "response -"),
+            (r#"{"id":4}"#, "Shape -"),
+            ("{}", "Shape -"),
+            ("7", "Shape -"),
+            (r#"{"id":{},"method":"x"}"#, "Shape -"),
+            (r#"{"id":5,"method":7}"#, "Shape 5"),
+            (r#"{"id":5,"method":"x","params":{]"#, "Syntax 5"),
+            ("nonsense", "Syntax -"),
+            ("", "Syntax -"),
+        ];
+        for (text, want) in cases {
+            assert_eq!(show(one(text)), *want, "{text}");
+        }
+    }
+
+    fn show(parsed: Result<Message, Malformed>) -> String {
+        let text = |id: Option<Id>| id.map_or("-".to_owned(), |id| id.text().to_owned());
+        match parsed.map(|message| message.kind) {
+            Ok(Kind::Request { id, method }) => format!("request {} {method}", id.text()),
+            Ok(Kind::Notification { method }) => format!("notification {method}"),
+            Ok(Kind::Response { id }) => format!("response {}", text(id)),
+            Err(bad) => format!("{:?} {}", bad.fault, text(bad.id)),
+        }
+    }
+
+    #[test]
+    fn batches_are_split_and_empty_ones_refused() {
+        let Ok(Parsed::Batch(members)) = parse(br#" [{"id":1,"method":"a"},7,{"method":"b"}]"#.to_vec()) else {
+            panic!()
+        };
+        let shown: Vec<_> = members.into_iter().map(show).collect();
+        assert_eq!(shown, ["request 1 a", "Shape -", "notification b"]);
+        assert_eq!(parse(b"[]".to_vec()).unwrap_err().fault, Fault::EmptyBatch);
+        assert_eq!(parse(b"[{}".to_vec()).unwrap_err().fault, Fault::Syntax);
+        assert_eq!(parse(b"{\"a\":\"\xFF\"}".to_vec()).unwrap_err().fault, Fault::Encoding);
+    }
+
+    #[test]
+    fn only_the_id_changes_when_it_is_put_back() {
+        let text = r#"{ "result":{"n":9007199254740993,"z":1.0,"a":0}, "jsonrpc":"2.0","id":1.0,"x":[] }"#;
+        let bytes = one(text).unwrap().with_id(&id("1"));
+        assert_eq!(String::from_utf8(bytes).unwrap(), text.replace("1.0,\"x\"", "1,\"x\""));
+        let same = one(text).unwrap().with_id(&id("1.0"));
+        assert_eq!(same, text.as_bytes());
+    }
+
+    #[test]
+    fn a_missing_or_null_id_is_filled_in() {
+        for text in [
+            r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"m"},"id":null}"#,
+            r#"{"error":{"code":-1,"message":"m"}}"#,
+        ] {
+            let line = String::from_utf8(one(text).unwrap().with_id(&id("7"))).unwrap();
+            let value: serde_json::Value = serde_json::from_str(&line).unwrap();
+            assert_eq!((value["id"].as_u64(), value["error"]["code"].as_i64()), (Some(7), Some(-1)), "{line}");
+            assert_eq!(line.matches("\"id\"").count(), 1);
+        }
+    }
+
+    #[test]
+    fn parts_are_lent_raw() {
+        let message = one(r#"{"id":1,"method":"m","params":{"requestId": "x", "n": 1.50}}"#).unwrap();
+        assert_eq!(message.params(), r#"{"requestId": "x", "n": 1.50}"#);
+        assert_eq!(member(message.params(), "n"), Some("1.50"));
+        assert_eq!(text_member(message.params(), "requestId").as_deref(), Some("x"));
+        assert_eq!((message.result(), member("[]", "n")), ("", None));
+    }
+
+    #[test]
+    fn a_line_has_no_line_ends_and_no_separators_inside() {
+        let cases = [
+            ("{\n  \"a\": 1\r\n}", "{  \"a\": 1}\n"),
+            ("{\"a\":\"x\u{2028}y\u{2029}\u{2027}é\"}", "{\"a\":\"x\\u2028y\\u2029\u{2027}é\"}\n"),
+            ("{}", "{}\n"),
+        ];
+        for (text, want) in cases {
+            assert_eq!(String::from_utf8(to_line(text.into())).unwrap(), want);
+        }
+    }
+
+    #[test]
+    fn errors_are_written_with_the_id_as_it_was_spelt() {
+        let line = write_error::<()>(&id("\"\\u0061\""), -32000, "a \"b\"", None);
+        assert_eq!(
+            String::from_utf8(line).unwrap(),
+            r#"{"jsonrpc":"2.0","id":"\u0061","error":{"code":-32000,"message":"a \"b\""}}"#
+        );
+    }
+}

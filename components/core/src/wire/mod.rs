@@ -1,0 +1,10 @@
+//! Bytes ⇄ pieces. Framing, size bounds and partial input live here, and the
+//! envelope scan of JSON-RPC messages. Time, peers, sessions, MCP semantics
+//! and [`Output`](crate::Output) must not enter.
+
+#[cfg(test)]
+pub(crate) mod cuts;
+pub(crate) mod lines;
+pub mod message;
+mod scan;
+pub(crate) mod sse;

@@ -1,0 +1,119 @@
+//! Finds the `id` of a JSON-RPC message whose bytes are not kept, because the
+//! message is too long, or not trusted, because it is broken. It reads byte by
+//! byte, holds a few hundred bytes at most, and never fails.
+
+use crate::wire::message::Id;
+
+/// Longest member name or id that is looked at.
+const LONGEST: usize = 300;
+
+/// The incremental scan: feed it a message's bytes in order.
+#[derive(Debug, Default)]
+pub(crate) struct Scan {
+    depth: u32,
+    in_string: bool,
+    escaped: bool,
+    in_value: bool,
+    name: Vec<u8>,
+    value: Vec<u8>,
+    id: Option<Id>,
+    has_method: bool,
+}
+
+impl Scan {
+    /// The scan of a message that is at hand as a whole.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        let mut scan = Self::default();
+        scan.feed(bytes);
+        scan
+    }
+
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.step(byte);
+        }
+    }
+
+    /// The id, if the message asks for an answer as far as it was seen.
+    pub(crate) fn request_id(self) -> Option<Id> {
+        self.id.filter(|_| self.has_method)
+    }
+
+    fn step(&mut self, byte: u8) {
+        if self.in_string {
+            return self.step_in_string(byte);
+        }
+        match byte {
+            b'"' => {
+                self.in_string = true;
+                self.keep(byte);
+            }
+            b'{' | b'[' => self.depth = self.depth.saturating_add(1),
+            b'}' | b']' => {
+                self.end_member();
+                self.depth = self.depth.saturating_sub(1);
+            }
+            b',' => self.end_member(),
+            b':' if self.depth == 1 => self.in_value = true,
+            byte if byte.is_ascii_whitespace() => {}
+            _ => self.keep(byte),
+        }
+    }
+
+    fn step_in_string(&mut self, byte: u8) {
+        self.keep(byte);
+        if self.escaped {
+            self.escaped = false;
+        } else if byte == b'\\' {
+            self.escaped = true;
+        } else if byte == b'"' {
+            self.in_string = false;
+        }
+    }
+
+    fn keep(&mut self, byte: u8) {
+        let place = if self.in_value { &mut self.value } else { &mut self.name };
+        if self.depth == 1 && place.len() < LONGEST {
+            place.push(byte);
+        }
+    }
+
+    fn end_member(&mut self) {
+        if self.depth != 1 {
+            return;
+        }
+        match self.name.as_slice() {
+            b"\"id\"" => self.id = std::str::from_utf8(&self.value).ok().and_then(Id::parse),
+            b"\"method\"" => self.has_method = true,
+            _ => {}
+        }
+        self.name.clear();
+        self.value.clear();
+        self.in_value = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_is_found_wherever_it_stands_at_the_top_level() {
+        let cases: &[(&str, Option<&str>)] = &[
+            (r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"#, Some("5")),
+            (r#"{"method":"x","params":{"id":7,"a":[1,{"id":8}]},"id":"nine"}"#, Some("\"nine\"")),
+            (r#"{"method":"x","params":{"t":"\"id\":4,}"},"id":12,"#, Some("12")),
+            (r#"{ "id" : "a\"b" , "method" : "x" }"#, Some(r#""a\"b""#)),
+            (r#"{"method":"x","id":12"#, None),
+            (r#"{"method":"x","id":null}"#, None),
+            (r#"{"method":"x","id":{"a":1}}"#, None),
+            (r#"{"id":3,"result":{}}"#, None),
+            ("", None),
+            ("]]]}}}{{{", None),
+        ];
+        for (text, want) in cases {
+            let got = Scan::of(text.as_bytes()).request_id();
+            assert_eq!(got.as_ref().map(Id::text), *want, "{text}");
+        }
+    }
+}
