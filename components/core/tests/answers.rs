@@ -1,0 +1,321 @@
+//! Requests and their one answer: ids, bytes, both response forms, what the
+//! server asks meanwhile, and responses that are no answer.
+
+mod common;
+
+use common::*;
+use mcp_proxy_core::Note;
+
+#[test]
+fn an_answer_is_relayed_byte_for_byte() {
+    let mut bench = Bench::open();
+    let ask = r#"{"z":1,"jsonrpc":"2.0","params":{"n":9007199254740993,"f":1.50},"method":"tools/call","id":9007199254740993}"#;
+    let answer = r#"{ "result":{"big":12345678901234567890,"f":1.0e2}, "x":[],"jsonrpc":"2.0","id":9007199254740993 }"#;
+    bench.say(ask);
+    let call = bench.called("POST tools/call 9007199254740993");
+    assert_eq!(bench.sent(call), ask);
+    bench.json(call, answer);
+    bench.wrote(answer);
+    bench.silent();
+}
+
+#[test]
+fn an_event_stream_brings_notifications_then_the_answer() {
+    let mut bench = Bench::open();
+    bench.say(&tool("1"));
+    let call = bench.called("POST tools/call 1");
+    bench.sse(call);
+    bench.event(call, &note("notifications/message"));
+    bench.wrote(&note("notifications/message"));
+    bench.event(call, &result("1"));
+    bench.wrote(&result("1"));
+    bench.end(call);
+    bench.silent();
+}
+
+#[test]
+fn string_and_number_ids_are_different_requests() {
+    let mut bench = Bench::open();
+    bench.say(&tool("\"1\""));
+    let text = bench.called("POST tools/call \"1\"");
+    bench.say(&tool("1"));
+    let number = bench.called("POST tools/call 1");
+    bench.json(number, &result("1"));
+    bench.wrote(&result("1"));
+    bench.json(text, &result("\"1\""));
+    bench.wrote(&result("\"1\""));
+    bench.silent();
+}
+
+#[test]
+fn the_answer_has_the_id_in_the_clients_spelling() {
+    let mut bench = Bench::open();
+    bench.say(&tool(r#""\u0061""#));
+    let call = bench.called("POST tools/call \"a\"");
+    bench.json(call, &result("\"a\""));
+    bench.wrote(&result(r#""\u0061""#));
+    bench.silent();
+}
+
+#[test]
+fn answers_come_in_any_order() {
+    let mut bench = Bench::open();
+    let calls: Vec<_> = (1..11)
+        .map(|id| {
+            bench.say(&tool(&id.to_string()));
+            bench.called(&format!("POST tools/call {id}"))
+        })
+        .collect();
+    for (id, call) in (1..11).zip(calls).rev() {
+        bench.json(call, &result(&id.to_string()));
+        bench.wrote(&result(&id.to_string()));
+    }
+    bench.silent();
+}
+
+#[test]
+fn an_answer_on_another_stream_is_taken_and_its_own_stream_forgotten() {
+    let (mut bench, listen) = Bench::listening();
+    bench.say(&tool("1"));
+    let call = bench.called("POST tools/call 1");
+    bench.event(listen, &result("1"));
+    bench.wrote(&result("1"));
+    bench.json(call, &result("1"));
+    bench.silent();
+    assert_eq!(bench.noted(|note| *note == Note::LateAnswer), 0, "a 202 or 200 after the answer is nothing new");
+}
+
+#[test]
+fn a_second_answer_is_dropped() {
+    let mut bench = Bench::open();
+    bench.say(&tool("1"));
+    let call = bench.called("POST tools/call 1");
+    bench.sse(call);
+    bench.event(call, &result("1"));
+    bench.wrote(&result("1"));
+    bench.event(call, &result("1"));
+    bench.silent();
+    assert_eq!(bench.noted(|note| *note == Note::LateAnswer), 1);
+}
+
+#[test]
+fn an_error_body_without_id_answers_the_request_that_was_posted() {
+    let mut bench = Bench::open();
+    bench.say(&tool("7"));
+    let call = bench.called("POST tools/call 7");
+    bench.status(call, 400, r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request"},"id":null}"#);
+    let error = bench.error("7");
+    assert_eq!((&error["code"], &error["message"]), (&(-32000).into(), &"Bad Request".into()));
+    bench.silent();
+}
+
+#[test]
+fn an_error_event_without_id_answers_the_request_of_its_stream() {
+    let mut bench = Bench::open();
+    bench.say(&tool("7"));
+    let call = bench.called("POST tools/call 7");
+    bench.sse(call);
+    bench.event(call, r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"m"},"id":null}"#);
+    assert_eq!(bench.error("7")["code"], -1);
+    bench.silent();
+}
+
+#[test]
+fn no_line_with_a_null_id_reaches_the_client() {
+    let (mut bench, listen) = Bench::listening();
+    bench.event(listen, r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"m"},"id":null}"#);
+    bench.silent();
+    bench.event(listen, r#"{"jsonrpc":"2.0","method":"notifications/message","id":null}"#);
+    while bench.next_is_a_line() {
+        let line = bench.line();
+        assert!(!line.contains("\"id\""), "{line}");
+    }
+    bench.silent();
+}
+
+#[test]
+fn other_statuses_become_errors_that_name_them() {
+    let cases = [(401, "no"), (403, "no"), (405, "no"), (409, "yes"), (500, "maybe"), (502, "maybe"), (503, "maybe")];
+    for (status, delivered) in cases {
+        let mut bench = Bench::open();
+        bench.say(&tool("1"));
+        let call = bench.called("POST tools/call 1");
+        bench.status(call, status, "<p>no</p>");
+        let error = bench.error_delivered("1", delivered);
+        assert_eq!(error["data"]["httpStatus"], status);
+        assert_eq!(error["data"]["body"], "<p>no</p>");
+        assert_eq!(error["data"]["retrySafe"], delivered == "no");
+        bench.silent();
+    }
+}
+
+#[test]
+fn media_types_are_compared_without_case_and_parameters() {
+    let mut bench = Bench::open();
+    bench.say(&tool("1"));
+    let call = bench.called("POST tools/call 1");
+    bench.head(call, 200, &[("content-type", "Application/JSON; charset=utf-8")]);
+    bench.body(call, &result("1"));
+    bench.wrote(&result("1"));
+    bench.say(&tool("2"));
+    let call = bench.called("POST tools/call 2");
+    bench.head(call, 200, &[("content-type", "Text/Event-Stream;charset=UTF-8")]);
+    bench.event(call, &result("2"));
+    bench.wrote(&result("2"));
+    bench.silent();
+}
+
+#[test]
+fn a_success_that_is_no_answer_is_an_error() {
+    for body in ["<html>login</html>", "", "{}", "[]", r#"{"jsonrpc":"2.0","method":"n"}"#] {
+        let mut bench = Bench::open();
+        bench.say(&tool("1"));
+        let call = bench.called("POST tools/call 1");
+        bench.head(call, 200, &[("content-type", "text/html")]);
+        bench.body(call, body);
+        if body.contains("method") {
+            bench.wrote(body);
+        }
+        bench.error_delivered("1", "yes");
+        bench.silent();
+    }
+}
+
+#[test]
+fn an_answer_with_a_null_result_is_an_answer() {
+    let mut bench = Bench::open();
+    bench.say(&tool("1"));
+    let call = bench.called("POST tools/call 1");
+    bench.json(call, r#"{"jsonrpc":"2.0","id":1,"result":null}"#);
+    bench.wrote(r#"{"jsonrpc":"2.0","id":1,"result":null}"#);
+    bench.silent();
+}
+
+#[test]
+fn an_array_body_brings_several_answers() {
+    let mut bench = Bench::open();
+    bench.say(&tool("1"));
+    let one = bench.called("POST tools/call 1");
+    bench.say(&tool("2"));
+    bench.called("POST tools/call 2");
+    bench.json(one, &format!("[{},{}]", result("2"), result("1")));
+    bench.wrote(&result("2"));
+    bench.wrote(&result("1"));
+    bench.silent();
+}
+
+// ----- what the server asks ------------------------------------------------------
+
+#[test]
+fn a_request_of_the_server_inside_a_call_goes_to_the_client_and_its_answer_back() {
+    let mut bench = Bench::open();
+    bench.say(&tool("1"));
+    let call = bench.called("POST tools/call 1");
+    bench.sse(call);
+    bench.event(call, &request("\"q\"", "sampling/createMessage"));
+    bench.wrote(&request("\"q\"", "sampling/createMessage"));
+    bench.say(&result("\"q\""));
+    let answer = bench.called("POST answer \"q\"");
+    assert_eq!(bench.header(answer, "mcp-session-id"), Some("s1"));
+    bench.accept(answer);
+    bench.event(call, &result("1"));
+    bench.wrote(&result("1"));
+    bench.silent();
+}
+
+#[test]
+fn a_request_of_the_server_may_have_the_id_of_an_open_call() {
+    let (mut bench, listen) = Bench::listening();
+    bench.say(&tool("1"));
+    let call = bench.called("POST tools/call 1");
+    bench.event(listen, &request("1", "ping"));
+    bench.wrote(&request("1", "ping"));
+    bench.say(&result("1"));
+    bench.called("POST answer 1");
+    bench.json(call, &result("1"));
+    bench.wrote(&result("1"));
+    bench.silent();
+}
+
+#[test]
+fn the_clients_answer_has_the_id_in_the_servers_spelling() {
+    let (mut bench, listen) = Bench::listening();
+    bench.event(listen, &request(r#""\u0061""#, "ping"));
+    bench.wrote(&request(r#""\u0061""#, "ping"));
+    bench.say(&result("\"a\""));
+    let answer = bench.called("POST answer \"a\"");
+    assert_eq!(bench.sent(answer), result(r#""\u0061""#));
+    bench.silent();
+}
+
+#[test]
+fn a_request_asked_twice_reaches_the_client_once() {
+    let (mut bench, listen) = Bench::listening();
+    bench.event(listen, &request("\"q\"", "ping"));
+    bench.wrote(&request("\"q\"", "ping"));
+    bench.event(listen, &request("\"q\"", "ping"));
+    bench.silent();
+    assert_eq!(bench.noted(|note| *note == Note::RepeatedAsk), 1);
+}
+
+#[test]
+fn an_answer_that_nobody_asked_for_goes_nowhere() {
+    let mut bench = Bench::open();
+    bench.say(&result("99"));
+    bench.silent();
+    assert_eq!(bench.noted(|note| *note == Note::StrayAnswer), 1);
+}
+
+#[test]
+fn an_ask_that_the_server_cancelled_is_not_answered() {
+    let (mut bench, listen) = Bench::listening();
+    bench.event(listen, &request("5", "ping"));
+    bench.wrote(&request("5", "ping"));
+    bench.event(listen, &cancel("5"));
+    bench.wrote(&cancel("5"));
+    bench.say(&result("5"));
+    bench.silent();
+}
+
+#[test]
+fn notifications_of_the_client_are_posted_and_their_refusal_only_noted() {
+    let mut bench = Bench::open();
+    bench.say(&note("notifications/roots/list_changed"));
+    let call = bench.called("POST notifications/roots/list_changed");
+    bench.status(call, 400, r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"m"},"id":null}"#);
+    bench.silent();
+    assert_eq!(bench.noted(|note| matches!(note, Note::Undelivered { .. })), 1);
+}
+
+#[test]
+fn progress_under_token_zero_is_relayed_and_counts_as_a_sign_of_life() {
+    let (mut bench, listen) = Bench::listening();
+    bench.say(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":0}}}"#);
+    bench.called("POST tools/call 1");
+    for _ in 0..5 {
+        bench.wait(200_000);
+        bench.event(listen, &progress("0"));
+        bench.wrote(&progress("0"));
+    }
+    bench.silent();
+    bench.wait(300_000);
+    bench.cancelled_any();
+    bench.error_delivered("1", "maybe");
+    bench.called("POST notifications/cancelled");
+    bench.silent();
+}
+
+#[test]
+fn configured_headers_go_with_every_call_but_cannot_displace_ours() {
+    let mut bench = Bench::with(|config| {
+        config.headers.insert("authorization", "Bearer x".parse().unwrap());
+        config.headers.insert("accept", "nothing".parse().unwrap());
+    });
+    let listen = bench.handshake();
+    bench.eof();
+    let names = ["authorization", "accept"].map(|name| bench.header(listen, name));
+    assert_eq!(names, [Some("Bearer x"), Some("text/event-stream")]);
+    bench.cancelled(listen);
+    let goodbye = bench.called("DELETE");
+    assert_eq!(bench.header(goodbye, "authorization"), Some("Bearer x"));
+}

@@ -1,0 +1,106 @@
+//! One peer that floods the machine while stdout stands still, as far as the
+//! machine wants to read.
+
+use super::record::{drain, head};
+use mcp_proxy_core::{CallId, Config, Input, Output, Proxy, Side, Sink, Source, Time};
+
+/// The longest message while the flood lasts.
+const MAX_MESSAGE: usize = 64 << 10;
+/// What may be held toward the client: a mark of 1 MiB, slack of 16 MiB, and
+/// what one input more may add.
+pub const BOUND: usize = (18 << 20) + 2 * MAX_MESSAGE;
+
+/// How much pours at most.
+const SEA: usize = 20 << 20;
+const LAKE: usize = 2 << 20;
+
+/// What pours in, again and again.
+#[derive(Debug, Clone, Copy)]
+pub enum Flood {
+    Notifications,
+    Questions,
+    Duplicates,
+    LongLines,
+    LongEvents,
+    EmptyData,
+}
+
+pub const FLOODS: [Flood; 6] =
+    [Flood::Notifications, Flood::Questions, Flood::Duplicates, Flood::LongLines, Flood::LongEvents, Flood::EmptyData];
+
+/// Where it led.
+pub struct Stalled {
+    pub unwritten: usize,
+    pub session_lives: bool,
+}
+
+impl Flood {
+    /// Pours until the machine wants no more, or enough has been seen.
+    pub fn pour(self) -> Stalled {
+        let mut config = Config::new("http://server.test/mcp").unwrap();
+        config.max_message = MAX_MESSAGE;
+        let mut proxy = Proxy::new(&config, 1, Time(0));
+        let stream = open(&mut proxy);
+        let piece = self.piece();
+        let (mut unwritten, mut poured) = (0, 0);
+        while poured < self.most() && unwritten <= BOUND && proxy.wants(self.source(stream)) {
+            match self.source(stream) {
+                Source::Side(side) => proxy.handle(Time(1), Input::Bytes(side, &piece)),
+                Source::Call(call) => proxy.handle(Time(1), Input::Chunk(call, &piece)),
+            }
+            poured += piece.len();
+            unwritten += drain(&mut proxy).iter().map(written).sum::<usize>();
+        }
+        proxy.handle(Time(2), Input::Flushed(Sink::Side(Side::Client), unwritten));
+        proxy.handle(Time(2), Input::Bytes(Side::Client, b"{\"id\":\"after\",\"method\":\"tools/list\"}\n"));
+        let session_lives = drain(&mut proxy).iter().any(|output| matches!(output, Output::Call(..)));
+        Stalled { unwritten, session_lives }
+    }
+
+    /// What is never written need not pour for long.
+    fn most(self) -> usize {
+        match self {
+            Self::Notifications | Self::Questions | Self::Duplicates => SEA,
+            Self::LongLines | Self::LongEvents | Self::EmptyData => LAKE,
+        }
+    }
+
+    fn source(self, stream: CallId) -> Source {
+        match self {
+            Self::Duplicates | Self::LongLines => Source::Side(Side::Client),
+            Self::Notifications | Self::Questions | Self::LongEvents | Self::EmptyData => Source::Call(stream),
+        }
+    }
+
+    fn piece(self) -> Vec<u8> {
+        let filler = "x".repeat(MAX_MESSAGE - 100);
+        let text = match self {
+            Self::Notifications => format!("data: {{\"method\":\"{filler}\"}}\n\n"),
+            Self::Questions => format!("data: {{\"id\":\"{filler}\",\"method\":\"q\"}}\n\n"),
+            Self::Duplicates => format!("{{\"id\":\"{filler}\",\"method\":\"q\"}}\n"),
+            Self::LongLines => format!("{{\"id\":1,\"method\":\"q\",\"params\":\"{filler}{filler}\"}}\n"),
+            Self::LongEvents => format!("data: {filler}{filler}\n\n"),
+            Self::EmptyData => "data:\n".repeat(MAX_MESSAGE / 6),
+        };
+        text.into_bytes()
+    }
+}
+
+/// A machine with an open event stream.
+fn open(proxy: &mut Proxy) -> CallId {
+    proxy.handle(Time(0), Input::Bytes(Side::Client, b"{\"id\":0,\"method\":\"tools/call\"}\n"));
+    let call = drain(proxy).into_iter().find_map(|output| match output {
+        Output::Call(id, _) => Some(id),
+        Output::Write(..) | Output::Cancel(_) | Output::Note(_) | Output::Exit(_) => None,
+    });
+    let call = call.unwrap();
+    proxy.handle(Time(0), head(call, 200, &[("content-type", "text/event-stream")]).input());
+    call
+}
+
+fn written(output: &Output) -> usize {
+    match output {
+        Output::Write(_, bytes) => bytes.len(),
+        Output::Call(..) | Output::Cancel(_) | Output::Note(_) | Output::Exit(_) => 0,
+    }
+}

@@ -1,0 +1,221 @@
+//! A run as a log of `(Time, Fact)` and what the machine said to each, and the
+//! ways in which the same log can be played again.
+
+use http::{Response, response::Parts};
+use mcp_proxy_core::{Blame, CallError, CallId, Config, Input, Output, Proxy, Side, Sink, Time};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::time::Duration;
+
+/// The longest message in these runs.
+pub const MAX_MESSAGE: usize = 400;
+
+/// An [`Input`] that owns its bytes.
+#[derive(Debug, Clone)]
+pub enum Fact {
+    Tick,
+    Bytes(Vec<u8>),
+    Eof,
+    Head(CallId, Parts),
+    Chunk(CallId, Vec<u8>),
+    End(CallId),
+    Failed(CallId, CallError),
+    Flushed(usize),
+    Shutdown,
+}
+
+impl Fact {
+    pub fn input(&self) -> Input<'_> {
+        match self {
+            Self::Tick => Input::Tick,
+            Self::Bytes(bytes) => Input::Bytes(Side::Client, bytes),
+            Self::Eof => Input::Eof(Side::Client),
+            Self::Head(id, parts) => Input::Head(*id, parts.clone()),
+            Self::Chunk(id, chunk) => Input::Chunk(*id, chunk),
+            Self::End(id) => Input::End(*id),
+            Self::Failed(id, error) => Input::Failed(*id, *error),
+            Self::Flushed(count) => Input::Flushed(Sink::Side(Side::Client), *count),
+            Self::Shutdown => Input::Shutdown,
+        }
+    }
+
+    /// The same bytes in pieces of these sizes.
+    pub fn cut(&self, sizes: &[usize]) -> Vec<Self> {
+        let pieces = |bytes: &[u8]| {
+            let mut rest = bytes;
+            let mut out = Vec::new();
+            for size in sizes.iter().cycle().take_while(|_| !bytes.is_empty()) {
+                let (piece, tail) = rest.split_at((*size).min(rest.len()));
+                out.push(piece.to_vec());
+                rest = tail;
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            out
+        };
+        match self {
+            Self::Bytes(bytes) => pieces(bytes).into_iter().map(Self::Bytes).collect(),
+            Self::Chunk(id, chunk) => pieces(chunk).into_iter().map(|piece| Self::Chunk(*id, piece)).collect(),
+            other => vec![other.clone()],
+        }
+    }
+}
+
+/// A run.
+#[derive(Debug, Clone, Default)]
+pub struct Record {
+    pub log: Vec<(Time, Fact)>,
+    /// What each fact led to.
+    pub said: Vec<Vec<String>>,
+    /// The same, for those who look inside.
+    pub commands: Vec<Vec<Command>>,
+    pub seed: u64,
+}
+
+/// An [`Output`] that can be kept.
+#[derive(Debug, Clone)]
+pub enum Command {
+    Write(Vec<u8>),
+    Call(CallId, String, Vec<u8>),
+    Cancel(CallId),
+    Note(Blame),
+    Exit,
+}
+
+impl Record {
+    pub fn machine(&self) -> Proxy {
+        Proxy::new(&config(), self.seed, Time(0))
+    }
+
+    /// Everything said, in order.
+    pub fn outputs(&self) -> Vec<String> {
+        self.said.concat()
+    }
+
+    pub fn lasted(&self) -> u64 {
+        self.log.last().map_or(0, |(at, _)| at.0)
+    }
+
+    pub fn blamed(&self, blame: Blame) -> usize {
+        self.commands.iter().flatten().filter(|command| matches!(command, Command::Note(who) if *who == blame)).count()
+    }
+
+    pub fn replay(&self) -> Vec<String> {
+        self.replay_draining(1)
+    }
+
+    pub fn replay_draining(&self, every: usize) -> Vec<String> {
+        let mut proxy = self.machine();
+        let mut said = Vec::new();
+        for (count, (at, fact)) in self.log.iter().enumerate() {
+            proxy.handle(*at, fact.input());
+            if count % every == 0 {
+                said.extend(drain(&mut proxy).into_iter().map(|output| format!("{output:?}")));
+            }
+        }
+        said.extend(drain(&mut proxy).into_iter().map(|output| format!("{output:?}")));
+        said
+    }
+
+    /// The same log with a tick before every fact whose time is not yet up.
+    pub fn replay_with_extra_ticks(&self) -> Vec<String> {
+        let mut proxy = self.machine();
+        let mut said = Vec::new();
+        for (at, fact) in &self.log {
+            if proxy.deadline().is_none_or(|deadline| deadline.at > *at) {
+                proxy.handle(*at, Input::Tick);
+            }
+            proxy.handle(*at, fact.input());
+            said.extend(drain(&mut proxy).into_iter().map(|output| format!("{output:?}")));
+        }
+        said
+    }
+
+    /// The same log, and after every command that ends a call, facts about it.
+    pub fn replay_with_late_facts(&self) -> Vec<String> {
+        let mut proxy = self.machine();
+        let mut said = Vec::new();
+        let mut over = BTreeSet::new();
+        for (at, fact) in &self.log {
+            proxy.handle(*at, fact.input());
+            for output in drain(&mut proxy) {
+                if let Output::Cancel(id) = &output {
+                    over.insert(*id);
+                }
+                said.push(format!("{output:?}"));
+            }
+            for id in &over {
+                for late in [
+                    Fact::Chunk(*id, b"data: {}\n\n".to_vec()),
+                    head(*id, 404, &[]),
+                    Fact::End(*id),
+                    Fact::Failed(*id, CallError::Refused),
+                ] {
+                    proxy.handle(*at, late.input());
+                }
+            }
+        }
+        said.extend(drain(&mut proxy).into_iter().map(|output| format!("{output:?}")));
+        said
+    }
+
+    /// The run for a reader.
+    pub fn show(&self) -> String {
+        let mut text = String::new();
+        for ((at, fact), said) in self.log.iter().zip(&self.said) {
+            writeln!(text, "{:>7} {}", at.0, show(fact)).unwrap();
+            for line in said.iter().filter(|line| !line.contains("CallStarted") && !line.contains("CallAnswered")) {
+                writeln!(text, "            → {}", &line.chars().take(330).collect::<String>()).unwrap();
+            }
+        }
+        text
+    }
+}
+
+fn show(fact: &Fact) -> String {
+    match fact {
+        Fact::Bytes(bytes) => format!("client {:?}", String::from_utf8_lossy(bytes)),
+        Fact::Chunk(id, bytes) => format!("chunk {} {:?}", id.0, String::from_utf8_lossy(bytes)),
+        Fact::Head(id, parts) => format!("head {} {} {:?}", id.0, parts.status, parts.headers),
+        other => format!("{other:?}"),
+    }
+}
+
+pub fn config() -> Config {
+    let mut config = Config::new("http://server.test/mcp").unwrap();
+    config.max_message = MAX_MESSAGE;
+    config.request_timeout = Some(Duration::from_secs(20));
+    config
+}
+
+pub fn head(id: CallId, status: u16, headers: &[(&str, &str)]) -> Fact {
+    let mut response = Response::builder().status(status);
+    for (name, value) in headers {
+        response = response.header(*name, *value);
+    }
+    Fact::Head(id, response.body(()).unwrap().into_parts().0)
+}
+
+pub fn drain(proxy: &mut Proxy) -> Vec<Output> {
+    std::iter::from_fn(|| proxy.poll()).collect()
+}
+
+/// How long a machine of this seed waits before each retry.
+pub fn retry_waits(seed: u64) -> Vec<u64> {
+    let mut proxy = Proxy::new(&config(), seed, Time(0));
+    proxy.handle(Time(0), Input::Bytes(Side::Client, b"{\"id\":1,\"method\":\"tools/call\"}\n"));
+    let (mut now, mut waits) = (Time(0), Vec::new());
+    loop {
+        let call = drain(&mut proxy).into_iter().find_map(|output| match output {
+            Output::Call(id, _) => Some(id),
+            Output::Write(..) | Output::Cancel(_) | Output::Note(_) | Output::Exit(_) => None,
+        });
+        let Some(call) = call else { return waits };
+        proxy.handle(now, Input::Failed(call, CallError::Refused));
+        let Some(deadline) = proxy.deadline() else { return waits };
+        waits.push(deadline.at.0 - now.0);
+        now = deadline.at;
+        proxy.handle(now, Input::Tick);
+    }
+}
