@@ -1,0 +1,160 @@
+//! The command line of mcp-proxy, defined once for both shells: the component
+//! (`wasmtime run … mcp-proxy.wasm`) and the native host (`mcp-proxy`).
+//!
+//! One table (`table`) drives parsing and `--help`. Nothing here reads files,
+//! the process environment or the clock: callers pass arguments and a look-up
+//! for variables. No error text ever contains a header's value.
+
+mod header;
+mod parse;
+mod table;
+mod url;
+mod value;
+
+use std::{fmt, path::PathBuf, time::Duration};
+
+pub use parse::parse;
+
+/// Who reads the command line. A component has no files and no secrets store,
+/// so some options exist only in the native host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shell {
+    Component,
+    Native,
+}
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub enum Command {
+    Run(Box<Options>),
+    /// Help or version text: print it on stdout and exit 0.
+    Print(String),
+}
+
+#[derive(Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Absolute http(s) URL, without credentials and without a fragment.
+    pub url: String,
+    pub transport: Transport,
+    /// Valid header names and values, in the order they are to be sent.
+    pub headers: Vec<(String, String)>,
+    pub connect_timeout: Duration,
+    /// `None`: wait for ever.
+    pub request_timeout: Option<Duration>,
+    pub retries: u32,
+    pub max_message_bytes: usize,
+    pub drain_timeout: Duration,
+    pub debug: bool,
+    /// Always empty in [`Shell::Component`].
+    pub host: HostOptions,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Transport {
+    #[default]
+    Auto,
+    StreamableHttp,
+    Sse,
+}
+
+/// What only a native host can do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HostOptions {
+    pub ca_certs: Vec<PathBuf>,
+    pub client_identity: Option<ClientIdentity>,
+    pub allow_hosts: Vec<AllowedHost>,
+    pub header_files: Vec<PathBuf>,
+    pub component: Option<PathBuf>,
+}
+
+/// PEM files of a client certificate; one without the other is a usage error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientIdentity {
+    pub cert: PathBuf,
+    pub key: PathBuf,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllowedHost {
+    /// Lower case; an IPv6 address stands in brackets.
+    pub host: String,
+    /// `None`: the default port of the request's scheme.
+    pub port: Option<u16>,
+}
+
+/// One line that names the cause and the remedy.
+#[derive(Debug, PartialEq, Eq)]
+pub struct UsageError(String);
+
+impl UsageError {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+impl fmt::Display for UsageError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+impl Options {
+    /// What the host passes on to the component: the component's business only.
+    /// Headers stay behind, since credentials never enter the sandbox.
+    pub fn guest_args(&self) -> Vec<String> {
+        let millis = |duration: Duration| format!("{}ms", duration.as_millis());
+        let pairs = [
+            ("--transport", self.transport.name().to_owned()),
+            ("--connect-timeout", millis(self.connect_timeout)),
+            ("--request-timeout", millis(self.request_timeout.unwrap_or_default())),
+            ("--retries", self.retries.to_string()),
+            ("--max-message-bytes", self.max_message_bytes.to_string()),
+            ("--drain-timeout", millis(self.drain_timeout)),
+        ];
+        let mut args: Vec<String> = pairs.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect();
+        args.extend(self.debug.then(|| "--debug".to_owned()));
+        args.extend(["--".to_owned(), self.url.clone()]);
+        args
+    }
+
+    /// Adds the headers of a `--header-file`. A header of the same name from
+    /// the command line or from `MCP_PROXY_HEADERS` wins.
+    pub fn add_header_file(&mut self, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<(), UsageError> {
+        let weaker = header::parse_lines(Shell::Native, text, env)?;
+        header::fill(&mut self.headers, weaker);
+        Ok(())
+    }
+}
+
+/// Shows header names only, so that a debug print cannot leak a credential.
+impl fmt::Debug for Options {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        out.debug_struct("Options")
+            .field("args", &self.guest_args())
+            .field("headers", &names)
+            .field("host", &self.host)
+            .finish()
+    }
+}
+
+impl Transport {
+    const ALL: [Self; 3] = [Self::Auto, Self::StreamableHttp, Self::Sse];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::StreamableHttp => "streamable-http",
+            Self::Sse => "sse",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|transport| transport.name() == text)
+    }
+}
+
+#[cfg(test)]
+mod tests;

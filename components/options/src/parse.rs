@@ -1,0 +1,215 @@
+//! From arguments and variables to [`Options`]: walks the arguments once, looks
+//! each up in the table, then checks what only makes sense together.
+
+use std::{path::PathBuf, time::Duration};
+
+use crate::{
+    ClientIdentity, Command, HostOptions, Options, Shell, Transport, UsageError, header,
+    table::{self, Kind, Native, Shared, Spec},
+    url, value,
+};
+
+const MAX_MESSAGE_BYTES: usize = 64 << 20;
+/// A component's whole memory is 32-bit; a message of this size still fits.
+const LARGEST_MESSAGE_BYTES: u64 = 1 << 30;
+const SMALLEST_MESSAGE_BYTES: u64 = 1 << 10;
+
+type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Reads `args` (without the program's own name) and the variables that matter.
+pub fn parse(shell: Shell, args: impl IntoIterator<Item = String>, env: Env<'_>) -> Result<Command, UsageError> {
+    let mut draft = Draft::new(shell, env);
+    let mut args = args.into_iter().peekable();
+    let mut only_urls = false;
+    while let Some(arg) = args.next() {
+        if only_urls || arg == "-" || !arg.starts_with('-') {
+            draft.take_url(&arg)?;
+        } else if arg == "--" {
+            only_urls = true;
+        } else if let Some(text) = draft.take_option(&arg, &mut args)? {
+            return Ok(Command::Print(text));
+        }
+    }
+    draft.finish().map(|options| Command::Run(Box::new(options)))
+}
+
+/// Options as far as they have been read.
+struct Draft<'a> {
+    shell: Shell,
+    env: Env<'a>,
+    url: Option<String>,
+    client_cert: Option<PathBuf>,
+    client_key: Option<PathBuf>,
+    options: Options,
+}
+
+impl<'a> Draft<'a> {
+    fn new(shell: Shell, env: Env<'a>) -> Self {
+        let options = Options {
+            url: String::new(),
+            transport: Transport::Auto,
+            headers: Vec::new(),
+            connect_timeout: Duration::from_secs(30),
+            request_timeout: Some(Duration::from_secs(300)),
+            retries: 3,
+            max_message_bytes: MAX_MESSAGE_BYTES,
+            drain_timeout: Duration::from_secs(5),
+            debug: matches!(env("DEBUG").as_deref(), Some("1" | "true")),
+            host: HostOptions::default(),
+        };
+        let (url, client_cert, client_key) = (None, None, None);
+        Self { shell, env, url, client_cert, client_key, options }
+    }
+
+    fn take_url(&mut self, text: &str) -> Result<(), UsageError> {
+        let url = url::parse(text)?;
+        match self.url.replace(url) {
+            None => Ok(()),
+            Some(_) => Err(UsageError::new("more than one URL was given: give exactly one")),
+        }
+    }
+
+    /// Takes one option and its value. `Some`: a text to print instead of running.
+    fn take_option(
+        &mut self,
+        arg: &str,
+        args: &mut std::iter::Peekable<impl Iterator<Item = String>>,
+    ) -> Result<Option<String>, UsageError> {
+        let (name, inline) = match arg.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (arg, None),
+        };
+        let spec = table::find(name).ok_or_else(|| unknown(self.shell, name))?;
+        let mut value = || match inline.clone() {
+            Some(value) => Some(value),
+            None => args.next_if(|next| table::find(next).is_none()),
+        };
+        match (spec.kind, self.shell) {
+            (Kind::Print(_) | Kind::Debug, _) if inline.is_some() => {
+                return Err(takes_no_value(spec));
+            }
+            (Kind::Print(text), shell) => return Ok(Some(text(shell))),
+            (Kind::Debug, _) => self.options.debug = true,
+            (Kind::Shared(key), _) => self.set(spec, key, &given(spec, value())?)?,
+            (Kind::Native(key), Shell::Native) => {
+                self.set_native(key, &given(spec, value())?)?;
+            }
+            (Kind::Native(_), Shell::Component) => return Err(native_only(spec)),
+        }
+        Ok(None)
+    }
+
+    fn set(&mut self, spec: &Spec, key: Shared, text: &str) -> Result<(), UsageError> {
+        let (shell, env) = (self.shell, self.env);
+        let options = &mut self.options;
+        match key {
+            Shared::Header => options.headers.push(header::parse(shell, text, env)?),
+            Shared::BearerTokenEnv => options.headers.push(header::bearer(shell, text, env)?),
+            Shared::Transport => {
+                let transport = Transport::parse(text);
+                options.transport = transport.ok_or_else(|| wrong(spec, text, "auto, streamable-http or sse"))?;
+            }
+            Shared::ConnectTimeout => {
+                let time = above_zero(duration(spec, text)?);
+                options.connect_timeout = time.ok_or_else(|| wrong(spec, text, "a time above zero, like 30s"))?;
+            }
+            Shared::RequestTimeout => options.request_timeout = above_zero(duration(spec, text)?),
+            Shared::Retries => {
+                let count = text.parse();
+                options.retries = count.map_err(|_invalid| wrong(spec, text, "a number"))?;
+            }
+            Shared::MaxMessageBytes => options.max_message_bytes = message_bytes(spec, text)?,
+            Shared::DrainTimeout => options.drain_timeout = duration(spec, text)?,
+        }
+        Ok(())
+    }
+
+    fn set_native(&mut self, key: Native, text: &str) -> Result<(), UsageError> {
+        let host = &mut self.options.host;
+        match key {
+            Native::AllowHost => host.allow_hosts.push(url::allowed_host(text)?),
+            Native::HeaderFile => host.header_files.push(text.into()),
+            Native::CaCert => host.ca_certs.push(text.into()),
+            Native::ClientCert => self.client_cert = Some(text.into()),
+            Native::ClientKey => self.client_key = Some(text.into()),
+            Native::Component => host.component = Some(text.into()),
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Options, UsageError> {
+        let mut options = self.options;
+        options.url = self
+            .url
+            .ok_or_else(|| UsageError::new("no URL was given: say which server, like https://host/mcp (see --help)"))?;
+        options.host.client_identity = match (self.client_cert, self.client_key) {
+            (Some(cert), Some(key)) => Some(ClientIdentity { cert, key }),
+            (None, None) => None,
+            (Some(_), None) => return Err(lonely("--client-cert", "--client-key")),
+            (None, Some(_)) => return Err(lonely("--client-key", "--client-cert")),
+        };
+        one_authorization(&options.headers)?;
+        if let Some(text) = (self.env)("MCP_PROXY_HEADERS") {
+            let weaker = header::parse_lines(self.shell, &text, self.env)
+                .map_err(|error| UsageError::new(format!("MCP_PROXY_HEADERS: {error}")))?;
+            header::fill(&mut options.headers, weaker);
+        }
+        Ok(options)
+    }
+}
+
+fn one_authorization(headers: &[(String, String)]) -> Result<(), UsageError> {
+    let names = headers.iter().map(|(name, _)| name);
+    let count = names.filter(|name| name.eq_ignore_ascii_case("authorization")).count();
+    if count < 2 {
+        return Ok(());
+    }
+    Err(UsageError::new("Authorization is given twice: use one of --bearer-token-env and --header, once"))
+}
+
+fn duration(spec: &Spec, text: &str) -> Result<Duration, UsageError> {
+    value::duration(text).ok_or_else(|| wrong(spec, text, "a time like 30s, 500ms or 2m"))
+}
+
+fn message_bytes(spec: &Spec, text: &str) -> Result<usize, UsageError> {
+    value::size(text)
+        .filter(|size| (SMALLEST_MESSAGE_BYTES..=LARGEST_MESSAGE_BYTES).contains(size))
+        .and_then(|size| usize::try_from(size).ok())
+        .ok_or_else(|| wrong(spec, text, "a size from 1KiB to 1GiB, like 16MiB"))
+}
+
+fn wrong(spec: &Spec, text: &str, expected: &str) -> UsageError {
+    UsageError::new(format!("{} `{text}`: expected {expected}", spec.name))
+}
+
+fn above_zero(time: Duration) -> Option<Duration> {
+    Some(time).filter(|time| !time.is_zero())
+}
+
+fn given(spec: &Spec, value: Option<String>) -> Result<String, UsageError> {
+    let Spec { name, value: what, .. } = spec;
+    value
+        .filter(|text| !text.is_empty())
+        .ok_or_else(|| UsageError::new(format!("{name} has no value: write {name} {what}")))
+}
+
+fn takes_no_value(spec: &Spec) -> UsageError {
+    UsageError::new(format!("{} takes no value: remove `=…`", spec.name))
+}
+
+fn native_only(spec: &Spec) -> UsageError {
+    let name = spec.name;
+    UsageError::new(format!("{name} does not work inside wasmtime: only the native mcp-proxy can do it"))
+}
+
+fn lonely(given: &str, other: &str) -> UsageError {
+    UsageError::new(format!("{given} needs {other} too: give both"))
+}
+
+fn unknown(shell: Shell, name: &str) -> UsageError {
+    let hint = match table::nearest(shell, name) {
+        Some(nearest) => format!("did you mean {nearest}?"),
+        None => "see --help".to_owned(),
+    };
+    UsageError::new(format!("unknown option {name}: {hint}"))
+}

@@ -1,0 +1,175 @@
+//! The table of options: name, other spellings, value, help line, and who may
+//! use it. Parsing and `--help` both come from here, and so does the nearest
+//! name that an unknown option is answered with.
+
+use crate::Shell;
+
+/// What an option is: the kind says whether it takes a value and who may use it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    Print(fn(Shell) -> String),
+    Debug,
+    Shared(Shared),
+    Native(Native),
+}
+
+/// Options with a value that both shells know.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Shared {
+    Header,
+    BearerTokenEnv,
+    Transport,
+    ConnectTimeout,
+    RequestTimeout,
+    Retries,
+    MaxMessageBytes,
+    DrainTimeout,
+}
+
+/// Options with a value that only the native host can honour.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Native {
+    AllowHost,
+    HeaderFile,
+    CaCert,
+    ClientCert,
+    ClientKey,
+    Component,
+}
+
+pub(crate) struct Spec {
+    pub(crate) kind: Kind,
+    pub(crate) name: &'static str,
+    aliases: &'static [&'static str],
+    /// The value's name in the help; empty where the kind takes none.
+    pub(crate) value: &'static str,
+    help: &'static str,
+}
+
+impl Spec {
+    fn spelled(&self, text: &str) -> bool {
+        self.name == text || self.aliases.contains(&text)
+    }
+
+    fn offered_in(&self, shell: Shell) -> bool {
+        shell == Shell::Native || !matches!(self.kind, Kind::Native(_))
+    }
+
+    fn usage(&self) -> String {
+        let mut text = String::from("  ");
+        for alias in self.aliases {
+            text.extend([alias, ", "]);
+        }
+        text.extend([self.name, " ", self.value]);
+        text
+    }
+}
+
+const fn option(
+    kind: Kind,
+    name: &'static str,
+    aliases: &'static [&'static str],
+    value: &'static str,
+    help: &'static str,
+) -> Spec {
+    Spec { kind, name, aliases, value, help }
+}
+
+#[rustfmt::skip]
+const TABLE: &[Spec] = &[
+    option(Kind::Shared(Shared::Header), "--header", &["-H"], "NAME:VALUE", "send this header; also NAME=VALUE; repeatable"),
+    option(Kind::Shared(Shared::BearerTokenEnv), "--bearer-token-env", &[], "VAR", "send `Authorization: Bearer` with the token in VAR"),
+    option(Kind::Shared(Shared::Transport), "--transport", &[], "KIND", "auto (default), streamable-http or sse"),
+    option(Kind::Shared(Shared::ConnectTimeout), "--connect-timeout", &[], "TIME", "give up connecting after TIME (default 30s)"),
+    option(Kind::Shared(Shared::RequestTimeout), "--request-timeout", &[], "TIME", "give up a silent request after TIME (default 300s, 0 = never)"),
+    option(Kind::Shared(Shared::Retries), "--retries", &[], "N", "try a failed connection N more times (default 3)"),
+    option(Kind::Shared(Shared::MaxMessageBytes), "--max-message-bytes", &[], "SIZE", "largest message, each way (default 64MiB)"),
+    option(Kind::Shared(Shared::DrainTimeout), "--drain-timeout", &[], "TIME", "wait for open requests after stdin ends (default 5s)"),
+    option(Kind::Native(Native::AllowHost), "--allow-host", &[], "HOST[:PORT]", "also allow requests to HOST, without credentials; repeatable"),
+    option(Kind::Native(Native::HeaderFile), "--header-file", &[], "FILE", "headers, one `Name: value` a line, # comments; repeatable"),
+    option(Kind::Native(Native::CaCert), "--ca-cert", &[], "FILE", "also trust the PEM certificates in FILE; repeatable"),
+    option(Kind::Native(Native::ClientCert), "--client-cert", &[], "FILE", "PEM client certificate chain"),
+    option(Kind::Native(Native::ClientKey), "--client-key", &[], "FILE", "PEM private key of the client certificate"),
+    option(Kind::Native(Native::Component), "--component", &[], "FILE", "run another build of the component (.wasm or .cwasm)"),
+    option(Kind::Debug, "--debug", &["-v", "--verbose"], "", "say on stderr what happens (also DEBUG=1)"),
+    option(Kind::Print(version), "--version", &["-V"], "", "print the version"),
+    option(Kind::Print(help), "--help", &["-h"], "", "print this help"),
+];
+
+pub(crate) fn find(text: &str) -> Option<&'static Spec> {
+    TABLE.iter().find(|spec| spec.spelled(text))
+}
+
+/// The option that `text` was probably meant to be.
+pub(crate) fn nearest(shell: Shell, text: &str) -> Option<&'static str> {
+    let specs = TABLE.iter().filter(|spec| spec.offered_in(shell));
+    let names = specs.flat_map(|spec| spec.aliases.iter().copied().chain([spec.name]));
+    names
+        .filter(|name| name.starts_with("--"))
+        .map(|name| (closeness(name, text), name))
+        .filter(|(distance, _)| *distance <= 3)
+        .min()
+        .map(|(_, name)| name)
+}
+
+/// Edit distance, except that a beginning (`--head`) is as near as can be.
+fn closeness(name: &str, text: &str) -> usize {
+    if text.len() > 3 && name.starts_with(text) {
+        return 1;
+    }
+    let mut row: Vec<usize> = (0..=name.len()).collect();
+    for (i, a) in text.bytes().enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        for (b, cell) in name.bytes().zip(row.iter_mut().skip(1)) {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = *cell;
+            left = replaced.min(left + 1).min(diagonal + 1);
+            *cell = left;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+    }
+    row.last().copied().unwrap_or(usize::MAX)
+}
+
+fn version(_shell: Shell) -> String {
+    format!("mcp-proxy {}\n", env!("CARGO_PKG_VERSION"))
+}
+
+fn help(shell: Shell) -> String {
+    let command = match shell {
+        Shell::Component => "wasmtime run -S http mcp-proxy.wasm",
+        Shell::Native => "mcp-proxy",
+    };
+    let mut text = format!(
+        "Connects an MCP client on stdin and stdout to the MCP server at URL.\n\n\
+         Usage: {command} [OPTIONS] URL\n\nOptions:\n"
+    );
+    for spec in TABLE.iter().filter(|spec| spec.offered_in(shell)) {
+        text.push_str(&format!("{:<34}{}\n", spec.usage(), spec.help));
+    }
+    text.push_str(NOTES);
+    text.push_str(match shell {
+        Shell::Component => COMPONENT_NOTES,
+        Shell::Native => NATIVE_NOTES,
+    });
+    text
+}
+
+const NOTES: &str = "
+TIME is 30, 30s, 500ms, 2m or 1h; SIZE is 1048576, 512k, 16MiB or 10MB.
+
+Environment:
+  MCP_PROXY_HEADERS               more headers, one NAME:VALUE a line
+  DEBUG=1                         the same as --debug
+A header from --header or --bearer-token-env wins over one of the same name from elsewhere.
+";
+
+const COMPONENT_NOTES: &str = "wasmtime passes on a variable only when told: `wasmtime run --env MCP_PROXY_HEADERS …`.
+";
+
+const NATIVE_NOTES: &str = "  HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY   the proxy to use
+${NAME} in a header's value becomes the variable NAME ($${ stands for a plain ${).
+";
