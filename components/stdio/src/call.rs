@@ -1,0 +1,198 @@
+//! One HTTP exchange over `wasi:http`: upload, head, body. Pollables are kept
+//! as long as their streams, and dropped before them.
+
+use bytes::Bytes;
+use http::Request;
+use mcp_proxy_core::CallError;
+use std::time::Duration;
+use wasip2::http::outgoing_handler;
+use wasip2::http::types::{
+    ErrorCode, Fields, FutureIncomingResponse, IncomingBody, IncomingResponse, Method, OutgoingBody, OutgoingRequest,
+    RequestOptions, Scheme,
+};
+use wasip2::io::poll::Pollable;
+use wasip2::io::streams::{InputStream, OutputStream, StreamError};
+
+/// The core keeps the time; the host must not cut a quiet stream.
+const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+/// The most that one read takes.
+const READ: u64 = 256 << 10;
+
+/// An exchange under way.
+pub(crate) struct Call {
+    upload: Option<Upload>,
+    download: Download,
+}
+
+struct Upload {
+    ready: Pollable,
+    stream: OutputStream,
+    body: OutgoingBody,
+    rest: Bytes,
+}
+
+/// Each is dropped in the order of its fields: children first.
+enum Download {
+    Head { ready: Pollable, future: FutureIncomingResponse },
+    Body { ready: Pollable, stream: InputStream, _body: IncomingBody, _response: IncomingResponse },
+}
+
+/// What an exchange brought.
+pub(crate) enum News {
+    Nothing,
+    Head(http::response::Parts),
+    Chunk(Vec<u8>),
+    End,
+    Failed(CallError),
+}
+
+impl Call {
+    pub(crate) fn start(request: Request<Bytes>, connect_timeout: Duration) -> Result<Self, CallError> {
+        let (parts, body) = request.into_parts();
+        let outgoing = outgoing(&parts, body.len())?;
+        let upload = outgoing.body().map_err(|()| CallError::Protocol)?;
+        let future =
+            outgoing_handler::handle(outgoing, Some(options(connect_timeout))).map_err(|code| call_error(&code))?;
+        let mut call = Self { upload: None, download: Download::Head { ready: future.subscribe(), future } };
+        if body.is_empty() {
+            drop(OutgoingBody::finish(upload, None));
+        } else {
+            let stream = upload.write().map_err(|()| CallError::Protocol)?;
+            call.upload = Some(Upload { ready: stream.subscribe(), stream, body: upload, rest: body });
+        }
+        Ok(call)
+    }
+
+    /// The upload to wait for, if it is not done.
+    pub(crate) fn upload(&self) -> Option<&Pollable> {
+        self.upload.as_ref().map(|upload| &upload.ready)
+    }
+
+    /// The response to wait for.
+    pub(crate) fn download(&self) -> &Pollable {
+        match &self.download {
+            Download::Head { ready, .. } | Download::Body { ready, .. } => ready,
+        }
+    }
+
+    /// The response has begun, so that reading it brings bytes to hold.
+    pub(crate) fn has_body(&self) -> bool {
+        matches!(self.download, Download::Body { .. })
+    }
+
+    /// Uploads what the host takes now, and says how much that is. A broken
+    /// upload shows in the response.
+    pub(crate) fn feed(&mut self) -> usize {
+        let Some(mut upload) = self.upload.take() else { return 0 };
+        let all = upload.rest.len();
+        while !upload.rest.is_empty() {
+            let Ok(room) = upload.stream.check_write() else { return all };
+            if room == 0 {
+                let count = all - upload.rest.len();
+                self.upload = Some(upload);
+                return count;
+            }
+            let size = usize::try_from(room).unwrap_or(usize::MAX).min(upload.rest.len());
+            if upload.stream.write(&upload.rest.split_to(size)).is_err() {
+                return all;
+            }
+        }
+        let Upload { ready, stream, body, .. } = upload;
+        drop(ready);
+        drop(stream);
+        drop(OutgoingBody::finish(body, None));
+        all
+    }
+
+    /// What has come, without waiting.
+    pub(crate) fn read(&mut self) -> News {
+        match &self.download {
+            Download::Head { future, .. } => match future.get() {
+                None => News::Nothing,
+                Some(Ok(Ok(response))) => self.begin_body(response),
+                Some(Ok(Err(code))) => News::Failed(call_error(&code)),
+                Some(Err(())) => News::Failed(CallError::Protocol),
+            },
+            Download::Body { stream, .. } => match stream.read(READ) {
+                Ok(bytes) if bytes.is_empty() => News::Nothing,
+                Ok(bytes) => News::Chunk(bytes),
+                Err(StreamError::Closed) => News::End,
+                Err(StreamError::LastOperationFailed(_)) => News::Failed(CallError::Reset),
+            },
+        }
+    }
+
+    fn begin_body(&mut self, response: IncomingResponse) -> News {
+        let Some(head) = head(&response) else { return News::Failed(CallError::Protocol) };
+        let Ok(body) = response.consume() else { return News::Failed(CallError::Protocol) };
+        let Ok(stream) = body.stream() else { return News::Failed(CallError::Protocol) };
+        self.download = Download::Body { ready: stream.subscribe(), stream, _body: body, _response: response };
+        News::Head(head)
+    }
+}
+
+fn outgoing(parts: &http::request::Parts, length: usize) -> Result<OutgoingRequest, CallError> {
+    let mut headers: Vec<(String, Vec<u8>)> =
+        parts.headers.iter().map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec())).collect();
+    if length > 0 {
+        headers.push(("content-length".to_owned(), length.to_string().into_bytes()));
+    }
+    let fields = Fields::from_list(&headers).map_err(|_| CallError::Protocol)?;
+    let request = OutgoingRequest::new(fields);
+    let method = match parts.method {
+        http::Method::GET => Method::Get,
+        http::Method::DELETE => Method::Delete,
+        _ => Method::Post,
+    };
+    let https = parts.uri.scheme() == Some(&http::uri::Scheme::HTTPS);
+    let scheme = if https { Scheme::Https } else { Scheme::Http };
+    let path = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+    let authority = parts.uri.authority().map(http::uri::Authority::as_str);
+    let set = request
+        .set_method(&method)
+        .and_then(|()| request.set_scheme(Some(&scheme)))
+        .and_then(|()| request.set_authority(authority))
+        .and_then(|()| request.set_path_with_query(Some(path)));
+    set.map_err(|()| CallError::Protocol)?;
+    Ok(request)
+}
+
+fn options(connect_timeout: Duration) -> RequestOptions {
+    let options = RequestOptions::new();
+    let nanos = |time: Duration| u64::try_from(time.as_nanos()).ok();
+    // A host that lacks one of them says so; it then has limits of its own.
+    options.set_connect_timeout(nanos(connect_timeout)).ok();
+    options.set_first_byte_timeout(nanos(FOREVER)).ok();
+    options.set_between_bytes_timeout(nanos(FOREVER)).ok();
+    options
+}
+
+fn head(response: &IncomingResponse) -> Option<http::response::Parts> {
+    let mut head = http::Response::new(()).into_parts().0;
+    head.status = http::StatusCode::from_u16(response.status()).ok()?;
+    for (name, value) in response.headers().entries() {
+        if let (Ok(name), Ok(value)) = (http::HeaderName::try_from(name), http::HeaderValue::try_from(value)) {
+            head.headers.append(name, value);
+        }
+    }
+    Some(head)
+}
+
+/// The distinction that matters: can the request have reached the server?
+fn call_error(code: &ErrorCode) -> CallError {
+    match code {
+        ErrorCode::ConnectionRefused
+        | ErrorCode::DestinationNotFound
+        | ErrorCode::DestinationUnavailable
+        | ErrorCode::DestinationIpUnroutable
+        | ErrorCode::ConnectionLimitReached => CallError::Refused,
+        ErrorCode::DnsTimeout | ErrorCode::DnsError(_) => CallError::Unresolved,
+        ErrorCode::ConnectionTimeout => CallError::ConnectTimeout,
+        ErrorCode::TlsProtocolError | ErrorCode::TlsCertificateError | ErrorCode::TlsAlertReceived(_) => CallError::Tls,
+        ErrorCode::DestinationIpProhibited | ErrorCode::HttpRequestDenied => CallError::Denied,
+        ErrorCode::ConnectionTerminated | ErrorCode::ConnectionReadTimeout | ErrorCode::ConnectionWriteTimeout => {
+            CallError::Reset
+        }
+        _ => CallError::Protocol,
+    }
+}

@@ -1,0 +1,62 @@
+//! `mcp-proxy.wasm`: reads the command line, then drives the core with one
+//! `wasi:io/poll` loop over stdin, stdout, the calls and a timer. Nothing here
+//! looks into JSON or SSE, names an MCP method or decides a retry.
+
+mod call;
+mod log;
+mod output;
+mod shell;
+
+use mcp_proxy_core::Config;
+use mcp_proxy_options::{Command, Options, Shell, Transport, parse};
+use std::process::ExitCode;
+use wasip2::cli::environment;
+
+fn main() -> ExitCode {
+    let variables = environment::get_environment();
+    let lookup = |name: &str| variables.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
+    let arguments = environment::get_arguments().into_iter().skip(1);
+    match parse(Shell::Component, arguments, &lookup) {
+        Ok(Command::Print(text)) => {
+            output::print(&text);
+            ExitCode::SUCCESS
+        }
+        Ok(Command::Run(options)) => run(&options),
+        Err(error) => refuse(&error.to_string()),
+    }
+}
+
+fn run(options: &Options) -> ExitCode {
+    if options.transport == Transport::Sse {
+        return refuse("--transport sse: the HTTP+SSE transport is not supported yet");
+    }
+    match config(options) {
+        Ok(config) => shell::Shell::new(&config, options).run(),
+        Err(reason) => refuse(&reason),
+    }
+}
+
+fn config(options: &Options) -> Result<Config, String> {
+    let mut config = Config::new(&options.url).map_err(|error| error.to_string())?;
+    config.request_timeout = options.request_timeout;
+    config.retries = options.retries;
+    config.max_message = options.max_message_bytes;
+    config.drain_timeout = options.drain_timeout;
+    let agent = http::HeaderValue::from_static(concat!("mcp-proxy/", env!("CARGO_PKG_VERSION")));
+    config.headers.insert(http::header::USER_AGENT, agent);
+    for (name, value) in &options.headers {
+        let bad = |_| format!("header {name}: not a valid HTTP header");
+        let header = http::HeaderName::try_from(name).map_err(|_| bad(()))?;
+        let mut value = http::HeaderValue::try_from(value).map_err(|_| bad(()))?;
+        value.set_sensitive(true);
+        config.headers.append(header, value);
+    }
+    Ok(config)
+}
+
+/// Usage errors are one line. WASI 0.2 knows no exit code but success and
+/// failure; a host that can tell them apart checks the options itself.
+fn refuse(reason: &str) -> ExitCode {
+    log::line(&format!("mcp-proxy: {reason}"));
+    ExitCode::from(2)
+}
