@@ -1,0 +1,87 @@
+//! Where the component comes from: the one embedded at build time, or a file
+//! named by `--component`. Precompiled code is loaded only from those two;
+//! a `.wasm` is first compiled by `mcp-proxy-aot` in a process of its own.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::SystemTime,
+};
+
+use wasmtime::{Engine, component::Component};
+
+static EMBEDDED: &[u8] = include_bytes!(env!("MCP_PROXY_EMBEDDED"));
+
+/// Loads `file`, or the embedded component. The error is a line for the user.
+pub fn load(engine: &Engine, file: Option<&Path>) -> Result<Component, String> {
+    match file {
+        None if EMBEDDED.is_empty() => {
+            Err("this build has no component inside: run `cargo xtask build`, or use --component".to_owned())
+        }
+        None => embedded(engine),
+        Some(path) if path.extension().is_some_and(|it| it == "cwasm") => precompiled(engine, path),
+        Some(path) => compiled(engine, path),
+    }
+}
+
+fn embedded(engine: &Engine) -> Result<Component, String> {
+    #[expect(unsafe_code, reason = "the bytes come from our own build, by the same wasmtime and configuration")]
+    let component = unsafe { Component::deserialize(engine, EMBEDDED) };
+    component.map_err(|error| format!("the embedded component does not load: {error:#}"))
+}
+
+fn precompiled(engine: &Engine, path: &Path) -> Result<Component, String> {
+    #[expect(unsafe_code, reason = "a .cwasm is native code; naming one is as deliberate as naming a program to run")]
+    let component = unsafe { Component::deserialize_file(engine, path) };
+    component.map_err(|error| format!("--component {}: {error:#}", path.display()))
+}
+
+fn compiled(engine: &Engine, path: &Path) -> Result<Component, String> {
+    let compiler = compiler()?;
+    let directory = PrivateDirectory::new()?;
+    let output = directory.0.join("component.cwasm");
+    let result = Command::new(&compiler).arg(path).arg(&output).output();
+    let result = result.map_err(|error| format!("{}: {error}", compiler.display()))?;
+    if !result.status.success() {
+        let text = String::from_utf8_lossy(&result.stderr);
+        return Err(format!("--component {}: {}", path.display(), text.trim()));
+    }
+    precompiled(engine, &output)
+}
+
+fn compiler() -> Result<PathBuf, String> {
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    let name = format!("mcp-proxy-aot{}", std::env::consts::EXE_SUFFIX);
+    let path = own.with_file_name(name);
+    if path.is_file() {
+        return Ok(path);
+    }
+    Err(format!("--component needs {} to compile a .wasm: put it there, or give a .cwasm", path.display()))
+}
+
+/// A directory that nobody else can write to: code is loaded from it.
+struct PrivateDirectory(PathBuf);
+
+impl PrivateDirectory {
+    fn new() -> Result<Self, String> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let nanos = now.map_or(0, |time| time.subsec_nanos());
+        let name = format!("mcp-proxy-{}-{nanos}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let mut builder = fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        // Fails when the name exists, so a planted directory is never used.
+        let made = builder.create(&path);
+        made.map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for PrivateDirectory {
+    fn drop(&mut self) {
+        // What cannot be removed is left to the system's cleaning of temporary files.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,105 @@
+//! The user's headers, added to a request after it has left the sandbox. The
+//! component never sees them; what it says about the message itself stands.
+
+use ::http::{
+    HeaderMap, HeaderName, HeaderValue,
+    header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT},
+};
+use mcp_proxy_options::UsageError;
+
+pub(super) struct Credentials(Vec<(HeaderName, HeaderValue)>);
+
+/// Headers that say how a message is to be read, or to which session it
+/// belongs. Only the component knows; a user's header would make it a lie.
+fn is_protocol(name: &HeaderName) -> bool {
+    [ACCEPT, CONTENT_LENGTH, CONTENT_TYPE].contains(name)
+        || name.as_str().starts_with("mcp-")
+        || name == "last-event-id"
+}
+
+/// Headers whose default may be replaced.
+fn is_replaceable(name: &HeaderName) -> bool {
+    name == HOST || name == USER_AGENT
+}
+
+impl Credentials {
+    pub(super) fn new(headers: &[(String, String)]) -> Result<Self, UsageError> {
+        let mut parsed = Vec::with_capacity(headers.len());
+        for (name, value) in headers {
+            let wrong = || UsageError::new(format!("header {name} is not valid"));
+            let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_invalid| wrong())?;
+            let mut value = HeaderValue::from_str(value).map_err(|_invalid| wrong())?;
+            // Keeps it out of HTTP/2's compression table and of debug prints.
+            value.set_sensitive(true);
+            if !is_protocol(&key) {
+                parsed.push((key, value));
+            }
+        }
+        Ok(Self(parsed))
+    }
+
+    pub(super) fn add_to(&self, headers: &mut HeaderMap) {
+        for (name, _) in &self.0 {
+            if is_replaceable(name) {
+                headers.remove(name);
+            }
+        }
+        // Looked up before anything is added: a name given twice is sent twice.
+        let missing: Vec<_> = self.0.iter().filter(|(name, _)| !headers.contains_key(name)).collect();
+        for (name, value) in missing {
+            headers.append(name.clone(), value.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(user: &[(&str, &str)], component: &[(&str, &str)]) -> Vec<String> {
+        let own = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+            let pairs = pairs.iter();
+            pairs.map(|(a, b)| ((*a).into(), (*b).into())).collect()
+        };
+        let mut headers = HeaderMap::new();
+        for (name, value) in own(component) {
+            let name: HeaderName = name.parse().unwrap();
+            headers.append(name, value.parse().unwrap());
+        }
+        Credentials::new(&own(user)).unwrap().add_to(&mut headers);
+        let lines = headers.iter();
+        let mut lines: Vec<String> =
+            lines.map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
+        lines.sort();
+        lines
+    }
+
+    #[test]
+    fn the_user_s_headers_are_added() {
+        let user = [("Authorization", "Bearer x"), ("X-A", "1"), ("x-a", "2")];
+        let lines = sent(&user, &[("accept", "text/event-stream")]);
+        let expected = ["accept: text/event-stream", "authorization: Bearer x", "x-a: 1", "x-a: 2"];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn what_the_component_says_about_the_message_stands() {
+        let user = [
+            ("Content-Type", "text/plain"),
+            ("Accept", "*/*"),
+            ("Mcp-Session-Id", "stolen"),
+            ("MCP-Protocol-Version", "1999"),
+            ("Last-Event-ID", "9"),
+        ];
+        let component = [("content-type", "application/json"), ("mcp-session-id", "real")];
+        let expected = ["content-type: application/json", "mcp-session-id: real"];
+        assert_eq!(sent(&user, &component), expected);
+    }
+
+    #[test]
+    fn host_and_user_agent_are_replaced() {
+        let user = [("Host", "virtual.example"), ("User-Agent", "mine")];
+        let component = [("user-agent", "mcp-proxy/1")];
+        assert_eq!(sent(&user, &component), ["host: virtual.example", "user-agent: mine"]);
+    }
+}

@@ -1,0 +1,206 @@
+//! Makes connections: name look-up, TCP (both address families raced), the
+//! proxy's handshake, TLS; all of it within the connect timeout. Only here does
+//! a connection cost a timer; a request over a pooled one does not.
+
+use std::{
+    fmt, io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use ::http::Uri;
+use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
+use hyper_util::client::legacy::connect::{
+    HttpConnector,
+    dns::{GaiAddrs, GaiResolver, Name},
+    proxy::{SocksV5, Tunnel},
+};
+use tower_service::Service;
+
+use super::{
+    hop::{Hop, Role, Wire},
+    proxy::{Proxies, Way},
+    tls::{Peer, Tls},
+};
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+type Dialing<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
+
+/// Finds a dead peer in about a minute, also while a stream is only listened to.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_RETRIES: u32 = 3;
+
+#[derive(Clone)]
+pub(super) struct Dialer {
+    hops: Hops,
+    timeout: Duration,
+}
+
+/// Dials as far as the server's own TLS, which comes on top.
+#[derive(Clone)]
+struct Hops {
+    tcp: HttpConnector<Resolver>,
+    proxies: Arc<Proxies>,
+    tls: Tls,
+}
+
+impl Dialer {
+    pub(super) fn new(proxies: Arc<Proxies>, tls: Tls, timeout: Duration) -> Self {
+        let mut tcp = HttpConnector::new_with_resolver(Resolver);
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_keepalive(Some(KEEPALIVE));
+        tcp.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
+        tcp.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
+        // Spread over a name's addresses, so that a dead one leaves time for the next.
+        tcp.set_connect_timeout(Some(timeout));
+        let hops = Hops { tcp, proxies, tls };
+        Self { hops, timeout }
+    }
+}
+
+impl Service<Uri> for Dialer {
+    type Response = MaybeHttpsStream<Hop>;
+    type Error = BoxError;
+    type Future = Dialing<Self::Response>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let mut hops = self.hops.clone();
+        let timeout = self.timeout;
+        Box::pin(async move {
+            let dialing = async {
+                if uri.scheme_str() != Some("https") {
+                    return hops.call(uri).await.map(MaybeHttpsStream::Http);
+                }
+                let config = hops.tls.config(Peer::Server)?;
+                HttpsConnector::from((hops, config)).call(uri).await
+            };
+            match tokio::time::timeout(timeout, dialing).await {
+                Ok(dialed) => dialed,
+                Err(_elapsed) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
+            }
+        })
+    }
+}
+
+impl Service<Uri> for Hops {
+    type Response = Hop;
+    type Error = BoxError;
+    type Future = Dialing<Hop>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let hops = self.clone();
+        Box::pin(async move {
+            match hops.proxies.way(&uri) {
+                None => hops.direct(uri).await,
+                Some(way) => hops.through(way, uri).await,
+            }
+        })
+    }
+}
+
+impl Hops {
+    async fn direct(mut self, uri: Uri) -> Result<Hop, BoxError> {
+        let tcp = self.tcp.call(uri).await?;
+        Ok(Hop::new(Wire::Http(tcp), Role::Server))
+    }
+
+    async fn through(self, way: Way, uri: Uri) -> Result<Hop, BoxError> {
+        match way {
+            Way::Forward { proxy } => {
+                let wire = self.to_proxy(&proxy)?.call(proxy).await?;
+                Ok(Hop::new(wire, Role::Forwarder))
+            }
+            Way::Tunnel { proxy, authorization } => {
+                let mut tunnel = Tunnel::new(proxy.clone(), self.to_proxy(&proxy)?);
+                if let Some(authorization) = authorization {
+                    tunnel = tunnel.with_auth(authorization);
+                }
+                Ok(Hop::new(tunnel.call(uri).await?, Role::Server))
+            }
+            Way::Socks { proxy, login } => {
+                let mut socks = SocksV5::new(proxy, self.tcp);
+                if let Some((user, password)) = login {
+                    socks = socks.with_auth(user, password);
+                }
+                Ok(Hop::new(Wire::Http(socks.call(uri).await?), Role::Server))
+            }
+        }
+    }
+
+    fn to_proxy(&self, proxy: &Uri) -> Result<ProxyConnector, BoxError> {
+        let tcp = self.tcp.clone();
+        if proxy.scheme_str() != Some("https") {
+            return Ok(ProxyConnector::Plain(tcp));
+        }
+        let config = self.tls.config(Peer::Proxy)?;
+        Ok(ProxyConnector::Secure(HttpsConnector::from((tcp, config))))
+    }
+}
+
+/// To an http proxy or to an https one.
+enum ProxyConnector {
+    Plain(HttpConnector<Resolver>),
+    Secure(HttpsConnector<HttpConnector<Resolver>>),
+}
+
+impl Service<Uri> for ProxyConnector {
+    type Response = Wire;
+    type Error = BoxError;
+    type Future = Dialing<Wire>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        match self {
+            Self::Plain(tcp) => {
+                let dialing = tcp.call(uri);
+                Box::pin(async move { Ok(Wire::Http(dialing.await?)) })
+            }
+            Self::Secure(connector) => connector.call(uri),
+        }
+    }
+}
+
+/// The system's resolver, with an error type that can be told from others.
+#[derive(Clone)]
+pub(super) struct Resolver;
+
+#[derive(Debug)]
+pub(super) struct NameNotFound(io::Error);
+
+impl fmt::Display for NameNotFound {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
+impl std::error::Error for NameNotFound {}
+
+impl Service<Name> for Resolver {
+    type Response = GaiAddrs;
+    type Error = NameNotFound;
+    type Future = Pin<Box<dyn Future<Output = Result<GaiAddrs, NameNotFound>> + Send>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), NameNotFound>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let found = GaiResolver::new().call(name);
+        Box::pin(async move { found.await.map_err(NameNotFound) })
+    }
+}

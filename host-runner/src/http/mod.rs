@@ -1,0 +1,130 @@
+//! How HTTP leaves the sandbox: one pooled client for HTTP/1.1 and HTTP/2.
+//!
+//! A request is first judged (`policy`), then given the user's headers
+//! (`credential`), then sent over a connection of the `pool` that `dial` made,
+//! directly or through a proxy (`hop`, `proxy`) and with TLS (`tls`). `failure`
+//! says what went wrong in the component's words. Nothing here retries a request that may
+//! have reached the server, and nothing here looks into a body.
+
+mod credential;
+mod dial;
+mod failure;
+mod hop;
+mod policy;
+mod pool;
+mod proxy;
+mod tls;
+
+use std::{future::ready, sync::Arc, time::Duration};
+
+use ::http::{HeaderMap, Request, Response, Uri, header::PROXY_AUTHORIZATION};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper_util::client::legacy;
+use mcp_proxy_options::{Options, UsageError};
+use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
+
+use self::{
+    credential::Credentials,
+    dial::Dialer,
+    policy::{Policy, Verdict},
+    pool::{Pool, Usage},
+    proxy::Proxies,
+};
+use crate::note;
+
+type Exchanged = Result<(Response<WasiBody>, Box<dyn Future<Output = Sent> + Send>), Error>;
+type Sent = Result<(), Error>;
+
+/// Timeouts of a day and more mean "none", and then cost no timer.
+const ENDLESS: Duration = Duration::from_secs(24 * 60 * 60);
+
+pub struct Http {
+    pool: Pool,
+    policy: Policy,
+    credentials: Credentials,
+    proxies: Arc<Proxies>,
+}
+
+impl Http {
+    /// Prepares everything and connects to nothing yet.
+    pub fn new(options: &Options, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, UsageError> {
+        let proxies = Arc::new(Proxies::from_variables(env));
+        let tls = tls::Tls::new(&options.host)?;
+        let dialer = Dialer::new(proxies.clone(), tls, options.connect_timeout);
+        Ok(Self {
+            pool: Pool::new(dialer),
+            policy: Policy::new(&options.url, &options.host.allow_hosts)?,
+            credentials: Credentials::new(&options.headers)?,
+            proxies,
+        })
+    }
+
+    /// Refuses the request, or makes it what is to be sent.
+    fn prepare(&self, uri: &Uri, headers: &mut HeaderMap) -> Result<(), Error> {
+        match self.policy.judge(uri) {
+            Verdict::Own => self.credentials.add_to(headers),
+            Verdict::Allowed => {}
+            Verdict::Refused => {
+                note::http(&policy::refusal(uri));
+                return Err(Error::HttpRequestDenied);
+            }
+        }
+        if let Some(authorization) = self.proxies.authorization(uri) {
+            headers.insert(PROXY_AUTHORIZATION, authorization);
+        }
+        Ok(())
+    }
+}
+
+impl WasiHttpHooks for Http {
+    fn send_request(
+        &mut self,
+        mut request: Request<WasiBody>,
+        options: Option<RequestOptions>,
+        _sent: Box<dyn Future<Output = Sent> + Send>,
+    ) -> Box<dyn Future<Output = Exchanged> + Send> {
+        let uri = request.uri().clone();
+        if let Err(error) = self.prepare(&uri, request.headers_mut()) {
+            return Box::new(ready(Err(error)));
+        }
+        let limit = options.and_then(|options| options.first_byte_timeout).filter(|limit| *limit < ENDLESS);
+        let (client, usage) = self.pool.client(&uri);
+        let response = client.request(request);
+        let call = Call { uri, usage, proxies: self.proxies.clone() };
+        Box::new(async move {
+            let response = match limit {
+                None => response.await,
+                Some(limit) => {
+                    tokio::time::timeout(limit, response).await.map_err(|_elapsed| Error::ConnectionReadTimeout)?
+                }
+            };
+            call.finish(response)
+        })
+    }
+
+    /// hyper writes it where HTTP/1.1 wants one; HTTP/2 has `:authority`.
+    fn set_host_header(&mut self) -> bool {
+        false
+    }
+}
+
+/// A request under way. Dropping its future gives the exchange up: hyper then
+/// closes the HTTP/1.1 connection or resets the HTTP/2 stream.
+struct Call {
+    uri: Uri,
+    usage: Arc<Usage>,
+    proxies: Arc<Proxies>,
+}
+
+impl Call {
+    fn finish(&self, response: Result<Response<Incoming>, legacy::Error>) -> Exchanged {
+        let response = response.map_err(|error| {
+            let via = self.proxies.way(&self.uri);
+            failure::of_exchange(&self.uri, via.as_ref(), &error)
+        })?;
+        self.usage.answered(response.headers());
+        let body = |body: Incoming| body.map_err(|error| failure::of_body(&error)).boxed_unsync();
+        Ok((response.map(body), Box::new(ready(Ok(())))))
+    }
+}

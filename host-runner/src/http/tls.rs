@@ -1,0 +1,144 @@
+//! TLS: the system's roots plus `--ca-cert`, and a client certificate. The user's
+//! files are read at start, so that a wrong path is a usage error; the system's
+//! roots are loaded at the first https connection, since they take milliseconds.
+
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+};
+
+use mcp_proxy_options::{ClientIdentity, HostOptions, UsageError};
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+
+use crate::note;
+
+#[derive(Clone)]
+pub(super) struct Tls(Arc<Inner>);
+
+struct Inner {
+    extra_roots: Vec<CertificateDer<'static>>,
+    identity: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
+    server: Config,
+    proxy: Config,
+}
+
+/// Built once, for the sake of resumed sessions.
+type Config = OnceLock<Result<Arc<ClientConfig>, String>>;
+
+/// What is at the other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Peer {
+    Server,
+    /// An https proxy: speaks HTTP/1.1 and does not get the client certificate.
+    Proxy,
+}
+
+impl Tls {
+    pub(super) fn new(options: &HostOptions) -> Result<Self, UsageError> {
+        let mut extra_roots = Vec::new();
+        for path in &options.ca_certs {
+            extra_roots.extend(certificates("--ca-cert", path)?);
+        }
+        let identity = options.client_identity.as_ref().map(identity).transpose()?;
+        let tls = Self(Arc::new(Inner { extra_roots, identity, server: Config::new(), proxy: Config::new() }));
+        if options.ca_certs.is_empty() && options.client_identity.is_none() {
+            return Ok(tls);
+        }
+        // Files of the user's are checked before anything else happens.
+        match tls.config(Peer::Server) {
+            Ok(_) => Ok(tls),
+            Err(text) => Err(UsageError::new(text)),
+        }
+    }
+
+    pub(super) fn config(&self, peer: Peer) -> Result<Arc<ClientConfig>, String> {
+        let config = match peer {
+            Peer::Server => &self.0.server,
+            Peer::Proxy => &self.0.proxy,
+        };
+        config.get_or_init(|| self.0.build(peer).map(Arc::new)).clone()
+    }
+}
+
+impl Inner {
+    fn build(&self, peer: Peer) -> Result<ClientConfig, String> {
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .with_root_certificates(self.roots()?);
+        let mut config = match (peer, &self.identity) {
+            (Peer::Proxy, _) => return Ok(builder.with_no_client_auth()),
+            (Peer::Server, None) => builder.with_no_client_auth(),
+            (Peer::Server, Some((chain, key))) => builder
+                .with_client_auth_cert(chain.clone(), key.clone_key())
+                .map_err(|error| format!("--client-cert and --client-key: {error}"))?,
+        };
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(config)
+    }
+
+    fn roots(&self) -> Result<RootCertStore, String> {
+        let mut roots = RootCertStore::empty();
+        for root in &self.extra_roots {
+            let added = roots.add(root.clone());
+            added.map_err(|error| format!("--ca-cert: {error}"))?;
+        }
+        let system = rustls_native_certs::load_native_certs();
+        roots.add_parsable_certificates(system.certs);
+        if roots.is_empty() {
+            note::http("no trusted certificates were found on this system: use --ca-cert");
+        }
+        Ok(roots)
+    }
+}
+
+fn identity(files: &ClientIdentity) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), UsageError> {
+    let chain = certificates("--client-cert", &files.cert)?;
+    let key =
+        PrivateKeyDer::from_pem_file(&files.key).map_err(|error| unreadable("--client-key", &files.key, &error))?;
+    Ok((chain, key))
+}
+
+fn certificates(option: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, UsageError> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
+    let found: Vec<_> = read.map_err(|error| unreadable(option, path, &error))?;
+    if found.is_empty() {
+        return Err(unreadable(option, path, &"no PEM certificate inside"));
+    }
+    Ok(found)
+}
+
+fn unreadable(option: &str, path: &Path, cause: &dyn std::fmt::Display) -> UsageError {
+    UsageError::new(format!("{option} {}: {cause}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unreadable_files_are_usage_errors_that_name_them() {
+        let missing = HostOptions { ca_certs: vec!["/no/such/file".into()], ..HostOptions::default() };
+        let error = Tls::new(&missing).err().unwrap().to_string();
+        assert!(error.contains("--ca-cert /no/such/file"), "{error}");
+        let not_pem = HostOptions {
+            ca_certs: vec![concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml").into()],
+            ..HostOptions::default()
+        };
+        let error = Tls::new(&not_pem).err().unwrap().to_string();
+        assert!(error.contains("no PEM certificate"), "{error}");
+    }
+
+    #[test]
+    fn a_server_is_offered_http_2_and_a_proxy_is_not() {
+        let tls = Tls::new(&HostOptions::default()).unwrap();
+        let server = tls.config(Peer::Server).unwrap();
+        assert_eq!(server.alpn_protocols, [b"h2".to_vec(), b"http/1.1".to_vec()]);
+        assert!(tls.config(Peer::Proxy).unwrap().alpn_protocols.is_empty());
+    }
+}

@@ -1,0 +1,22 @@
+//! The component's stdin and stdout, without ever blocking the runtime.
+//!
+//! Where the kernel can do it (Linux, pipes and sockets) reads and writes happen
+//! on the runtime's own thread, since handing each message to another thread
+//! costs more than relaying it. Everywhere else a thread does the waiting.
+//! Flags of a file that other processes share are never changed.
+
+#[cfg(target_os = "linux")]
+mod fd;
+mod input;
+mod output;
+mod writer;
+
+pub use input::Input;
+pub use output::Output;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Neither side panics while it holds a lock; a poisoned one is still whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
