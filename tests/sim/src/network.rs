@@ -1,0 +1,178 @@
+//! The simulated network: one pipe per call, in order, with latency, random
+//! cuts into chunks, and a fate that was decided when the call began.
+
+use crate::dice::Dice;
+use crate::server::Frame;
+use crate::weather::Weather;
+use mcp_proxy_core::{CallError, CallId};
+use std::collections::{BTreeMap, VecDeque};
+
+#[derive(Debug)]
+pub(crate) struct Network {
+    dice: Dice,
+    latency: u64,
+    harm: u64,
+    pipes: BTreeMap<CallId, Pipe>,
+    pub(crate) faults: u64,
+    pub(crate) harmed: u64,
+}
+
+/// The way back of one call.
+#[derive(Debug)]
+struct Pipe {
+    fate: Fate,
+    /// When the last piece arrives; none overtakes it.
+    last: u64,
+    /// Arrived, and not read by the machine.
+    arrived: VecDeque<Piece>,
+    closed: bool,
+}
+
+/// What arrives at the machine.
+#[derive(Debug, Clone)]
+pub(crate) enum Piece {
+    Head(u16, Vec<(&'static str, String)>),
+    Chunk(Vec<u8>),
+    End,
+    Failed(CallError),
+}
+
+/// What the network does to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Fine,
+    /// No connection.
+    Refused(CallError),
+    /// The request is lost on the way.
+    Lost,
+    /// The request arrives, the response does not.
+    ResetBeforeHead,
+    /// The connection breaks after so many bytes of the body.
+    Cut(u64),
+    /// The body ends after so many bytes, as if it were whole.
+    HalfClose(u64),
+    /// Nothing arrives after so many bytes, and nobody says so.
+    Stall(u64),
+}
+
+const REFUSALS: [CallError; 4] = [CallError::Refused, CallError::Unresolved, CallError::ConnectTimeout, CallError::Tls];
+
+impl Network {
+    pub(crate) fn new(seed: u64, weather: &Weather, faults: u64) -> Self {
+        let dice = Dice::new(seed, 4);
+        Self { dice, latency: weather.latency, harm: weather.harm, pipes: BTreeMap::new(), faults, harmed: 0 }
+    }
+
+    /// A call begins. Says what becomes of it, and how long its way is.
+    pub(crate) fn begin(&mut self, call: CallId) -> (Fate, u64) {
+        let fate = self.fate();
+        self.pipes.insert(call, Pipe { fate, last: 0, arrived: VecDeque::new(), closed: false });
+        (fate, self.delay())
+    }
+
+    pub(crate) fn delay(&mut self) -> u64 {
+        self.dice.between(0, self.latency)
+    }
+
+    fn fate(&mut self) -> Fate {
+        if self.faults == 0 || !self.dice.chance(self.harm) {
+            return Fate::Fine;
+        }
+        self.faults -= 1;
+        self.harmed += 1;
+        let bytes = self.dice.between(0, 300);
+        match self.dice.between(0, 7) {
+            0 | 1 => Fate::Refused(self.dice.pick(&REFUSALS, CallError::Refused)),
+            2 => Fate::Lost,
+            3 => Fate::ResetBeforeHead,
+            4 | 5 => Fate::Cut(bytes),
+            6 => Fate::HalfClose(bytes),
+            _ => Fate::Stall(bytes),
+        }
+    }
+
+    /// The server sends; says when each piece arrives.
+    pub(crate) fn send(&mut self, now: u64, call: CallId, frame: Frame) -> Vec<(u64, Piece)> {
+        let pieces = match frame {
+            Frame::Head(status, headers) => vec![Piece::Head(status, headers)],
+            Frame::Chunk(bytes) => self.chunks(call, &bytes),
+            Frame::End => vec![Piece::End],
+            Frame::Cut => vec![Piece::Failed(CallError::Reset)],
+        };
+        let mut out = Vec::new();
+        for piece in pieces {
+            let delay = self.delay();
+            let Some(pipe) = self.pipes.get_mut(&call).filter(|pipe| !pipe.closed) else { break };
+            if matches!(pipe.fate, Fate::Stall(0)) {
+                break;
+            }
+            pipe.last = pipe.last.max(now + delay);
+            pipe.closed = matches!(piece, Piece::End | Piece::Failed(_));
+            out.push((pipe.last, piece));
+        }
+        out
+    }
+
+    /// Cuts bytes into chunks, as far as the fate of the call lets them pass.
+    fn chunks(&mut self, call: CallId, bytes: &[u8]) -> Vec<Piece> {
+        let Some(pipe) = self.pipes.get_mut(&call) else { return Vec::new() };
+        let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let (pass, end) = match &mut pipe.fate {
+            Fate::Cut(left) => (spend(left, length), Some(Piece::Failed(CallError::Reset))),
+            Fate::HalfClose(left) => (spend(left, length), Some(Piece::End)),
+            Fate::Stall(left) => (spend(left, length), None),
+            Fate::Fine | Fate::Refused(_) | Fate::Lost | Fate::ResetBeforeHead => (length, None),
+        };
+        let mut rest = bytes.get(..usize::try_from(pass).unwrap_or(0)).unwrap_or_default();
+        let mut pieces = Vec::new();
+        let most = if rest.len() > 2000 { 65_536 } else { dice_size(&mut self.dice) };
+        while !rest.is_empty() {
+            let (piece, tail) = rest.split_at(most.min(rest.len()));
+            pieces.push(Piece::Chunk(piece.to_vec()));
+            rest = tail;
+        }
+        if pass < length {
+            pieces.extend(end);
+        }
+        pieces
+    }
+
+    pub(crate) fn arrive(&mut self, call: CallId, piece: Piece) {
+        if let Some(pipe) = self.pipes.get_mut(&call) {
+            pipe.arrived.push_back(piece);
+        }
+    }
+
+    /// The calls that have something for the machine.
+    pub(crate) fn readable(&self) -> Vec<CallId> {
+        self.pipes.iter().filter(|(_, pipe)| !pipe.arrived.is_empty()).map(|(call, _)| *call).collect()
+    }
+
+    pub(crate) fn next_is_head(&self, call: CallId) -> bool {
+        self.pipes.get(&call).is_some_and(|pipe| matches!(pipe.arrived.front(), Some(Piece::Head(..))))
+    }
+
+    pub(crate) fn read(&mut self, call: CallId) -> Option<Piece> {
+        let piece = self.pipes.get_mut(&call)?.arrived.pop_front()?;
+        if matches!(piece, Piece::End | Piece::Failed(_)) {
+            self.pipes.remove(&call);
+        }
+        Some(piece)
+    }
+
+    pub(crate) fn drop_call(&mut self, call: CallId) {
+        self.pipes.remove(&call);
+    }
+}
+
+/// Takes up to `wanted` from what is left.
+fn spend(left: &mut u64, wanted: u64) -> u64 {
+    let spent = wanted.min(*left);
+    *left -= spent;
+    spent
+}
+
+fn dice_size(dice: &mut Dice) -> usize {
+    let most = dice.pick(&[1, 7, 100, 65_536], 100);
+    usize::try_from(dice.between(1, most)).unwrap_or(1)
+}
