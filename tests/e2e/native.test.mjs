@@ -1,0 +1,107 @@
+// What only the native binary can do, because a component cannot: files, variables in headers,
+// proxies, another build of the component.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import http from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { scenario } from "./scenario.mjs";
+import { component } from "./shells.mjs";
+
+const native = (name, options, body) => scenario(name, { ...options, on: ["native"] }, body);
+
+const SECRET = "n4tive-s3cret";
+
+native(
+  "${NAME} in a header is the variable's value",
+  { options: ["--header", "X-Key:a-${E2E_KEY}-z", "--debug"], env: { E2E_KEY: SECRET } },
+  async ({ open, server }) => {
+    const client = await open();
+    await client.finish();
+    for (const { headers, label } of server.log) assert.equal(headers["x-key"], `a-${SECRET}-z`, label);
+    assert.ok(!client.stderr.includes(SECRET));
+  },
+);
+
+native("--header-file adds the headers of a file", {}, async ({ t, open, server }) => {
+  const folder = mkdtempSync(join(tmpdir(), "mcp-proxy-e2e-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, "headers");
+  writeFileSync(file, `# a comment\n\nX-One: ${SECRET}\r\nX-Two=2\n`);
+  const client = await open({ options: ["--header-file", file] });
+  await client.finish();
+  for (const { headers, label } of server.log)
+    assert.deepEqual([headers["x-one"], headers["x-two"]], [SECRET, "2"], label);
+});
+
+native("a header file that is not there is a usage error", {}, async ({ connect }) => {
+  const client = connect({ options: ["--header-file", join(tmpdir(), "no", "such", "file")] });
+  assert.equal((await client.exit()).code, 2);
+  assert.equal(client.stderr.trimEnd().split("\n").length, 1);
+});
+
+native("HTTP_PROXY is gone through, with credentials for the server only", {}, async ({ t, open, server }) => {
+  const forward = await forwardProxy(t, server.port);
+  // The name does not exist: only a proxy can reach it.
+  const url = "http://mcp.invalid/mcp";
+  const client = await open({
+    url,
+    options: ["--header", `X-Key:${SECRET}`],
+    env: { HTTP_PROXY: `http://user:pass@127.0.0.1:${forward.port}` },
+  });
+  assert.ok((await client.call("echo", { as: "sse" })).result);
+  await client.finish();
+  assert.ok(forward.log.every(({ url: asked }) => asked === url));
+  assert.ok(forward.log.every(({ headers }) => headers["proxy-authorization"] === `Basic ${btoa("user:pass")}`));
+  assert.ok(
+    server.log.every(({ headers }) => headers["x-key"] === SECRET && headers["proxy-authorization"] === undefined),
+  );
+});
+
+native("NO_PROXY goes around the proxy", {}, async ({ t, open, server }) => {
+  const forward = await forwardProxy(t, server.port);
+  const client = await open({ env: { HTTP_PROXY: `http://127.0.0.1:${forward.port}`, NO_PROXY: "127.0.0.1" } });
+  await client.finish();
+  assert.deepEqual(forward.log, []);
+});
+
+native("connections are kept and used again", {}, async ({ open, server }) => {
+  const sockets = new Set();
+  server.http.on("connection", (socket) => sockets.add(socket));
+  const client = await open();
+  await server.listening();
+  for (let n = 0; n < 20; n += 1) await client.call("echo", { n });
+  await client.finish();
+  assert.ok(sockets.size <= 4, `${sockets.size} connections for one call at a time`);
+});
+
+native("--component runs another build of the component", {}, async ({ open }) => {
+  const client = await open({ options: ["--component", component] });
+  assert.ok((await client.call("echo")).result);
+  await client.finish();
+});
+
+/** A forward proxy that sends everything to one port of this machine. */
+async function forwardProxy(t, port) {
+  const log = [];
+  const server = http.createServer((req, res) => {
+    log.push({ url: req.url, headers: req.headers });
+    const { "proxy-authorization": _, ...headers } = req.headers;
+    const path = new URL(req.url).pathname;
+    const onward = http.request({ port, host: "127.0.0.1", method: req.method, path, headers }, (answer) => {
+      res.writeHead(answer.statusCode, answer.headers);
+      answer.on("error", () => res.destroy());
+      answer.pipe(res);
+    });
+    onward.on("error", () => res.destroy());
+    res.on("close", () => onward.destroy());
+    req.pipe(onward);
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    server.closeAllConnections();
+    return new Promise((resolve) => server.close(resolve));
+  });
+  return { port: server.address().port, log };
+}
