@@ -1,0 +1,59 @@
+//! `cargo xtask build`: the component, then the native runner with the
+//! component compiled ahead of time inside.
+
+use crate::step::{cargo, dist, run, say, target};
+use crate::tools;
+use anyhow::{Context, Result};
+use std::path::Path;
+use std::process::Command;
+
+/// Builds everything in `dist/`.
+pub(crate) fn all() -> Result<()> {
+    component()?;
+    runner()
+}
+
+/// `dist/mcp-proxy.wasm`.
+pub(crate) fn component() -> Result<()> {
+    tools::targets()?;
+    let arguments =
+        ["build", "--profile", "guest", "--locked", "--target", "wasm32-wasip2", "--package", "mcp-proxy-stdio"];
+    run("build the component", &mut cargo(&arguments))?;
+    place(&target().join("wasm32-wasip2/guest/mcp-proxy.wasm"), "mcp-proxy.wasm")
+}
+
+/// `dist/mcp-proxy`, and `dist/mcp-proxy-aot`, which compiles components for it.
+fn runner() -> Result<()> {
+    let exe = std::env::consts::EXE_SUFFIX;
+    let arguments = [
+        "build",
+        "--profile",
+        "tool",
+        "--locked",
+        "--package",
+        "host-runner",
+        "--bin",
+        "mcp-proxy-aot",
+        "--features",
+        "compile",
+    ];
+    run("build the ahead-of-time compiler", &mut cargo(&arguments))?;
+    place(&target().join(format!("tool/mcp-proxy-aot{exe}")), &format!("mcp-proxy-aot{exe}"))?;
+    let compiled = target().join("mcp-proxy.cwasm");
+    let mut compile = Command::new(dist().join(format!("mcp-proxy-aot{exe}")));
+    run("compile the component", compile.arg(dist().join("mcp-proxy.wasm")).arg(&compiled))?;
+    let arguments = ["build", "--release", "--locked", "--package", "host-runner", "--bin", "mcp-proxy"];
+    run("build the native runner", cargo(&arguments).env("MCP_PROXY_CWASM", &compiled))?;
+    place(&target().join(format!("release/mcp-proxy{exe}")), &format!("mcp-proxy{exe}"))
+}
+
+/// Copies an artefact to `dist/` under its public name. The old file goes
+/// first: it may be running.
+fn place(from: &Path, name: &str) -> Result<()> {
+    std::fs::create_dir_all(dist())?;
+    let to = dist().join(name);
+    std::fs::remove_file(&to).ok();
+    let size = std::fs::copy(from, &to).with_context(|| format!("no {}", from.display()))?;
+    say(&format!("dist/{name}: {} KB", size / 1000));
+    Ok(())
+}

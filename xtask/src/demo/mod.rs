@@ -1,0 +1,67 @@
+//! `cargo xtask demo`: the main job on one page. An embedded server on
+//! loopback, a scripted stdio client, the real `dist/mcp-proxy` in between, and
+//! a transcript of who said what to whom. Exit code 0 only if every answer came.
+
+mod client;
+mod server;
+
+use crate::{build, step};
+use anyhow::Result;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+
+/// Who says something in the transcript.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Who {
+    Client,
+    Proxy,
+    Server,
+    Log,
+}
+
+/// Takes down what is said, with the time.
+#[derive(Clone)]
+pub(crate) struct Transcript {
+    start: Instant,
+    lines: Sender<(Duration, Who, String)>,
+}
+
+impl Transcript {
+    pub(crate) fn add(&self, who: Who, text: impl Into<String>) {
+        // The printer outlives everybody who writes.
+        self.lines.send((self.start.elapsed(), who, text.into())).ok();
+    }
+}
+
+pub(crate) fn run() -> Result<()> {
+    build::all()?;
+    step::say("demo: stdio client ⇄ mcp-proxy ⇄ Streamable HTTP server");
+    let (lines, printed) = channel();
+    let printer = std::thread::spawn(move || printed.iter().for_each(print));
+    let transcript = Transcript { start: Instant::now(), lines };
+    let server = Arc::new(server::Server::start(transcript.clone())?);
+    let played = client::play(&server, &transcript);
+    server.stop();
+    drop((server, transcript));
+    printer.join().ok();
+    let summary = played?;
+    step::say(&summary);
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the transcript is the point")]
+fn print((at, who, text): (Duration, Who, String)) {
+    let arrow = match who {
+        Who::Client => "\x1b[36mclient ▶ proxy          \x1b[0m",
+        Who::Proxy => "\x1b[32mclient ◀ proxy          \x1b[0m",
+        Who::Server => "\x1b[33m         proxy ⇄ server \x1b[0m",
+        Who::Log => "\x1b[90m         proxy's log    \x1b[0m",
+    };
+    println!("{:>8.1} ms  {arrow} {}", at.as_secs_f64() * 1e3, clip(&text));
+}
+
+fn clip(text: &str) -> String {
+    let short: String = text.chars().take(150).collect();
+    if short.len() < text.len() { format!("{short}…") } else { short }
+}

@@ -1,0 +1,51 @@
+//! `cargo xtask`: the one place for the steps of building, trying, testing and
+//! measuring mcp-proxy. Each step says what it does before it does it.
+
+#![expect(clippy::print_stdout, reason = "a command-line tool talks to its user")]
+
+mod bench;
+mod build;
+mod component;
+mod demo;
+mod step;
+mod test;
+mod tools;
+
+use anyhow::{Result, bail};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask build          dist/mcp-proxy.wasm and dist/mcp-proxy
+cargo xtask demo           build, then run a scripted session with an embedded server
+cargo xtask test [PART…]   everything, or some of: lint core sim host wasm component e2e
+cargo xtask bench [--full] measure against other proxies; writes bench/RESULTS.md
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            step::complain(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<()> {
+    let (command, rest) = arguments.split_first().map_or(("help", arguments), |(first, rest)| (first.as_str(), rest));
+    match command {
+        "build" => build::all(),
+        "demo" => demo::run(),
+        "test" => test::run(rest),
+        "bench" => {
+            build::all()?;
+            bench::run(rest)
+        }
+        "help" | "--help" | "-h" => {
+            print!("{USAGE}");
+            Ok(())
+        }
+        other => bail!("no such command: {other}\n{USAGE}"),
+    }
+}

@@ -1,0 +1,99 @@
+//! `cargo xtask test`: everything, or the parts named. Output of the runners
+//! stays visible; the first failure ends the run.
+
+use crate::step::{self, cargo, dist, root, say, target};
+use crate::{build, component, tools};
+use anyhow::{Result, bail};
+use std::process::Command;
+
+type Part = (&'static str, fn() -> Result<()>);
+
+const PARTS: [Part; 7] = [
+    ("lint", lint),
+    ("core", core),
+    ("sim", sim),
+    ("host", host),
+    ("wasm", wasm),
+    ("component", built_component),
+    ("e2e", e2e),
+];
+
+pub(crate) fn run(names: &[String]) -> Result<()> {
+    if let Some(unknown) = names.iter().find(|name| PARTS.iter().all(|(part, _)| part != name)) {
+        let known: Vec<_> = PARTS.iter().map(|(name, _)| *name).collect();
+        bail!("no such part of the tests: {unknown}; there are {}", known.join(", "));
+    }
+    tools::targets()?;
+    for (name, part) in PARTS.iter().filter(|(part, _)| names.is_empty() || names.iter().any(|name| name == part)) {
+        say(&format!("test {name}"));
+        part()?;
+    }
+    say("all passed");
+    Ok(())
+}
+
+fn lint() -> Result<()> {
+    step::run("rustfmt", &mut cargo(&["fmt", "--all", "--check"]))?;
+    let native = [
+        "clippy",
+        "--locked",
+        "--workspace",
+        "--exclude",
+        "mcp-proxy-stdio",
+        "--exclude",
+        "host-runner",
+        "--all-targets",
+    ];
+    step::run("clippy", cargo(&native).args(["--", "-D", "warnings"]))?;
+    let guest = ["clippy", "--locked", "--target", "wasm32-wasip2", "--package", "mcp-proxy-stdio"];
+    step::run("clippy for the component", cargo(&guest).args(["--", "-D", "warnings"]))
+}
+
+fn core() -> Result<()> {
+    let packages = ["--package", "mcp-proxy-core", "--package", "mcp-proxy-options"];
+    step::run("core: tables, laws and paths", cargo(&["test", "--locked"]).args(packages))
+}
+
+fn sim() -> Result<()> {
+    let arguments = ["test", "--locked", "--package", "mcp-proxy-sim", "--", "--nocapture"];
+    step::run("simulator", &mut cargo(&arguments))
+}
+
+/// The runner's own tests, built like the tool that compiles for it.
+fn host() -> Result<()> {
+    build::all()?;
+    let features = ["--profile", "tool", "--features", "compile", "--locked", "--package", "host-runner"];
+    step::run("native runner", cargo(&["test"]).args(features))?;
+    let lint = ["--all-targets", "--", "-D", "warnings"];
+    step::run("clippy for the runner", cargo(&["clippy"]).args(features).args(lint))
+}
+
+/// The core's tests once more, inside a wasm runtime.
+fn wasm() -> Result<()> {
+    let wasmtime = tools::wasmtime()?;
+    let arguments = ["test", "--locked", "--package", "mcp-proxy-core", "--target", "wasm32-wasip2"];
+    let runner = format!("{} run --dir .", wasmtime.display());
+    step::run("core inside wasmtime", cargo(&arguments).env("CARGO_TARGET_WASM32_WASIP2_RUNNER", runner))
+}
+
+/// What the artefacts may touch.
+fn built_component() -> Result<()> {
+    if !dist().join("mcp-proxy.wasm").exists() {
+        build::component()?;
+    }
+    component::check_stdio()?;
+    let arguments = ["build", "--profile", "guest", "--locked", "--package", "mcp-proxy-core", "--example", "module"];
+    step::run("the core as a module", cargo(&arguments).args(["--target", "wasm32-unknown-unknown"]))?;
+    component::check_no_imports(&target().join("wasm32-unknown-unknown/guest/examples/module.wasm"))
+}
+
+/// Real clients and servers around both shells.
+fn e2e() -> Result<()> {
+    build::all()?;
+    let wasmtime = tools::wasmtime()?;
+    tools::npm_packages()?;
+    let folder = root().join("tests/e2e");
+    let mut command = Command::new("node");
+    command.arg("run.mjs").current_dir(folder).env("WASMTIME", wasmtime).env("MCP_PROXY_DIST", dist());
+    step::run("end to end", &mut command)
+}

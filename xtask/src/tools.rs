@@ -1,0 +1,74 @@
+//! What has to be on the machine, and how to get what is missing. Installed
+//! tools go to a cache outside the clone; nothing depends on its being there.
+
+use crate::step::{cache, cargo, output, root, run, say};
+use anyhow::{Result, bail};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The wasmtime that everything is built for and tested with.
+pub(crate) const WASMTIME: &str = "48.0.8";
+/// What of it we use; the default features take twice as long to build.
+const WASMTIME_FEATURES: &str =
+    "run,compile,cranelift,wasi-http,component-model,cache,pooling-allocator,parallel-compilation";
+
+/// The compilation targets of the guests.
+pub(crate) fn targets() -> Result<()> {
+    let wanted = ["wasm32-wasip2", "wasm32-unknown-unknown"];
+    let Some(installed) = output(Command::new("rustup").args(["target", "list", "--installed"]).current_dir(root()))
+    else {
+        bail!("rustup is missing: the guests need the Rust targets {} (https://rustup.rs)", wanted.join(" and "));
+    };
+    if wanted.iter().all(|target| installed.lines().any(|line| line == *target)) {
+        return Ok(());
+    }
+    run("rustup: add the wasm targets", Command::new("rustup").args(["target", "add"]).args(wanted).current_dir(root()))
+}
+
+/// A stock wasmtime of the pinned version: from `WASMTIME`, the path, the
+/// cache, or built from source.
+pub(crate) fn wasmtime() -> Result<PathBuf> {
+    let cached = cache()?.join("tools").join(format!("wasmtime-{WASMTIME}"));
+    let binary = cached.join("bin").join(format!("wasmtime{}", std::env::consts::EXE_SUFFIX));
+    let given = std::env::var_os("WASMTIME").map(PathBuf::from);
+    for candidate in given.into_iter().chain([PathBuf::from("wasmtime"), binary.clone()]) {
+        let version = output(Command::new(&candidate).arg("--version")).unwrap_or_default();
+        if version.split_whitespace().nth(1) == Some(WASMTIME) {
+            return Ok(candidate);
+        }
+    }
+    say(&format!("wasmtime {WASMTIME} is not here; building it once (about 15 minutes on two cores)"));
+    let mut install = cargo(&["install", "wasmtime-cli", "--version", WASMTIME, "--locked", "--no-default-features"]);
+    install.args(["--features", WASMTIME_FEATURES]).arg("--root").arg(&cached);
+    install.env("CARGO_TARGET_DIR", cache()?.join("tools-target")).current_dir(cache_dir()?);
+    run("cargo install wasmtime-cli", &mut install)?;
+    std::fs::remove_dir_all(cache()?.join("tools-target")).ok();
+    Ok(binary)
+}
+
+/// The npm packages of the end-to-end tests, exactly as locked.
+pub(crate) fn npm_packages() -> Result<()> {
+    for tool in ["node", "npm"] {
+        if output(Command::new(tool).arg("--version")).is_none() {
+            bail!(
+                "{tool} is missing: the end-to-end tests run real MCP clients and servers on Node.js (https://nodejs.org)"
+            );
+        }
+    }
+    let folder = root().join("tests/e2e");
+    let lock = folder.join("package-lock.json");
+    let stamp = folder.join("node_modules/.installed-lock");
+    let wanted = std::fs::read(&lock)?;
+    if std::fs::read(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    run("npm ci", Command::new("npm").args(["ci", "--no-progress"]).current_dir(&folder))?;
+    std::fs::write(stamp, wanted)?;
+    Ok(())
+}
+
+fn cache_dir() -> Result<PathBuf> {
+    let folder = cache()?;
+    std::fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
