@@ -60,7 +60,7 @@ pub enum Input<'a> {
 
 /// A command.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "each is moved twice; a box for every call costs more")]
+#[allow(clippy::large_enum_variant, reason = "each is moved twice; a box for every call costs more")]
 pub enum Output {
     /// Write these bytes, in order. They are whole lines.
     Write(Side, Bytes),

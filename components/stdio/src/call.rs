@@ -179,6 +179,7 @@ fn head(response: &IncomingResponse) -> Option<http::response::Parts> {
 }
 
 /// The distinction that matters: can the request have reached the server?
+#[expect(clippy::wildcard_enum_match_arm, reason = "of the many others none tells whether it has")]
 fn call_error(code: &ErrorCode) -> CallError {
     match code {
         ErrorCode::ConnectionRefused

@@ -215,8 +215,10 @@ impl Shell {
     fn leave(mut self, exit: Exit) -> ExitCode {
         let limit =
             monotonic_clock::subscribe_duration(u64::try_from(self.drain_timeout.as_nanos()).unwrap_or(u64::MAX));
-        while exit == Exit::Drained {
-            let (Ok(_), Some(ready)) = (self.stdout.flush(), self.stdout.pollable()) else { break };
+        if exit == Exit::Stopped {
+            return ExitCode::SUCCESS;
+        }
+        while let (Ok(_), Some(ready)) = (self.stdout.flush(), self.stdout.pollable()) {
             poll(&[ready, &limit]);
             if limit.ready() {
                 break;

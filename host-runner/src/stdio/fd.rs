@@ -16,9 +16,6 @@ use rustix::{
 };
 use tokio::io::{Interest, unix::AsyncFd};
 
-/// Four times the default, and small beside what one user may have in pipes.
-const PIPE_SIZE: usize = 256 * 1024;
-
 #[derive(Debug)]
 pub(super) struct Fd {
     fd: OwnedFd,
@@ -55,8 +52,6 @@ impl Fd {
                 let path = format!("/proc/self/fd/{}", shared.as_raw_fd());
                 let flags = access | OFlags::NONBLOCK | OFlags::CLOEXEC;
                 let fd = rustix::fs::open(path, flags, Mode::empty()).ok()?;
-                // Fewer turns for a large message; a refusal changes nothing.
-                let _ = rustix::pipe::fcntl_setpipe_size(&fd, PIPE_SIZE);
                 let kind = Kind::Pipe;
                 Some(Self { fd, kind })
             }

@@ -19,7 +19,7 @@ use wasmtime_wasi::{
 
 use super::lock;
 
-const CHUNK: usize = 256 * 1024;
+const CHUNK: usize = 64 * 1024;
 
 /// A handle on stdin; clones share the one stream.
 #[derive(Clone)]
