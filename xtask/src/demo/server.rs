@@ -5,10 +5,11 @@
 #![expect(clippy::indexing_slicing, reason = "indexing a JSON value cannot panic: what is missing is null")]
 
 use super::{Transcript, Who};
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::Write;
+use std::net::TcpListener;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use tiny_http::{Header, Method, Request, Response};
@@ -31,7 +32,10 @@ struct State {
 
 impl Server {
     pub(crate) fn start(transcript: Transcript) -> Result<Arc<Self>> {
-        let http = tiny_http::Server::http("127.0.0.1:0").map_err(|error| anyhow!("no port on loopback: {error}"))?;
+        let listener = TcpListener::bind(("127.0.0.1", 0)).context("no port on loopback")?;
+        // Small events must not wait for each other; connections inherit this.
+        socket2::SockRef::from(&listener).set_tcp_nodelay(true)?;
+        let http = tiny_http::Server::from_listener(listener, None).map_err(|error| anyhow!("no server: {error}"))?;
         let server = Arc::new(Self { http, state: Mutex::default(), transcript });
         let accepting = Arc::clone(&server);
         std::thread::spawn(move || {
