@@ -82,17 +82,11 @@ impl HttpBack {
 
     /// A call failed before its response began.
     pub(super) fn unreached(&mut self, now: Time, mut call: Call, error: CallError) {
-        match call.errand() {
-            Errand::Settled => return,
-            Errand::Listen => return self.reconnect(now, call),
-            Errand::Request { .. }
-            | Errand::Initialize(_)
-            | Errand::Reinitialize(_)
-            | Errand::Restore
-            | Errand::Initialized
-            | Errand::Notification
-            | Errand::Answer
-            | Errand::Goodbye => {}
+        if *call.errand() == Errand::Settled {
+            return;
+        }
+        if *call.errand() == Errand::Listen {
+            return self.reconnect(now, call);
         }
         if matches!(call.state, State::AwaitStream) {
             call.cursor.unreached += 1;

@@ -79,18 +79,8 @@ impl HttpBack {
             offered: None,
             uploaded: 0,
         };
-        match call.errand() {
-            Errand::Listen => self.start(call, State::AwaitStream),
-            Errand::Request { .. }
-            | Errand::Initialize(_)
-            | Errand::Reinitialize(_)
-            | Errand::Restore
-            | Errand::Initialized
-            | Errand::Notification
-            | Errand::Answer
-            | Errand::Goodbye
-            | Errand::Settled => self.start(call, State::AwaitHead),
-        }
+        let state = if *call.errand() == Errand::Listen { State::AwaitStream } else { State::AwaitHead };
+        self.start(call, state);
     }
 
     /// Opens the stream for what the server says unasked, instead of the one

@@ -2,6 +2,7 @@
 //! what is held until the session stands, and how a lost session is replaced
 //! without the client noticing. Calls and their fate belong to `back`.
 
+use super::{Role, repeatable, role};
 use crate::parcel::{Errand, Parcel};
 use crate::rng::Rng;
 use crate::time::{Deadline, Time, Why};
@@ -109,15 +110,15 @@ impl Legacy {
     /// The errand of a client's message that is not an answer.
     pub(crate) fn errand(&mut self, message: &Message) -> Errand {
         match &message.kind {
-            Kind::Request { id, method } if **method == *"initialize" => {
+            Kind::Request { id, method } if role(method) == Role::Initialize => {
                 self.memory = Memory { initialize: Some(message.clone()), ..Memory::default() };
                 Errand::Initialize(id.clone())
             }
             Kind::Request { id, method } => {
                 self.memory.asked(id, method, message);
-                Errand::Request { id: id.clone(), repeatable: super::repeatable(method) }
+                Errand::Request { id: id.clone(), repeatable: repeatable(method) }
             }
-            Kind::Notification { method } if **method == *"notifications/initialized" => Errand::Initialized,
+            Kind::Notification { method } if role(method) == Role::Initialized => Errand::Initialized,
             Kind::Notification { .. } => Errand::Notification,
             Kind::Response { .. } => Errand::Answer,
         }

@@ -6,6 +6,27 @@ pub(crate) mod legacy;
 
 use crate::wire::message::{self, Id};
 
+/// What a method is to us. Everything else is relayed as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Initialize,
+    Initialized,
+    Cancelled,
+    Progress,
+    Plain,
+}
+
+/// The role of a method.
+pub(crate) fn role(method: &str) -> Role {
+    match method {
+        "initialize" => Role::Initialize,
+        "notifications/initialized" => Role::Initialized,
+        "notifications/cancelled" => Role::Cancelled,
+        "notifications/progress" => Role::Progress,
+        _ => Role::Plain,
+    }
+}
+
 /// Sending such a request twice does no harm: it only reads, or opens a
 /// session that can be abandoned.
 pub(crate) fn repeatable(method: &str) -> bool {

@@ -1,7 +1,7 @@
 //! The way from the client to the server: front ▶ route ▶ era ▶ back.
 
 use super::{Proxy, Stage};
-use crate::era::{self, legacy::Conclusion};
+use crate::era::{self, Role, legacy::Conclusion};
 use crate::failure::{Delivered, Failure, INVALID_REQUEST, NO_ANSWER};
 use crate::flow;
 use crate::front::lines::{Read, failure_line};
@@ -49,7 +49,7 @@ impl Proxy {
                 Ok(()) => self.pass_on(message),
                 Err(refusal) => self.write_failure(&id.clone(), &refused(refusal)),
             },
-            Kind::Notification { method } if **method == *"notifications/cancelled" => self.client_cancelled(message),
+            Kind::Notification { method } if era::role(method) == Role::Cancelled => self.client_cancelled(message),
             Kind::Notification { .. } => self.pass_on(message),
             Kind::Response { id } => self.client_answered(id.clone(), message),
         }
@@ -59,7 +59,7 @@ impl Proxy {
         if !flow::may_keep(self.kept(), message.bytes.len(), self.config.max_message) {
             return Err(Refusal::Full);
         }
-        self.route.open(id, era::progress_token(message.params()), method == "initialize")
+        self.route.open(id, era::progress_token(message.params()), era::role(method) == Role::Initialize)
     }
 
     fn pass_on(&mut self, message: Message) {

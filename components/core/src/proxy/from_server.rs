@@ -3,8 +3,8 @@
 use super::Proxy;
 use crate::back::http::Report;
 use crate::boundary::CallId;
-use crate::era;
 use crate::era::legacy::{Conclusion, Recovery, Session};
+use crate::era::{self, Role};
 use crate::failure::{Delivered, Failure, Phase};
 use crate::front::lines::line;
 use crate::note::Note;
@@ -81,16 +81,20 @@ impl Proxy {
     }
 
     fn server_noted(&mut self, method: &str, message: &Message) {
-        if method == "notifications/progress" {
-            let token = era::reported_token(message.params());
-            if let Some(id) = token.and_then(|token| self.route.by_progress(&token)) {
-                self.back.touch(self.now, &id.clone());
+        match era::role(method) {
+            Role::Progress => {
+                let token = era::reported_token(message.params());
+                if let Some(id) = token.and_then(|token| self.route.by_progress(&token)) {
+                    self.back.touch(self.now, &id.clone());
+                }
             }
-        } else if method == "notifications/cancelled" {
-            let asked = era::cancelled_request(message.params());
-            if asked.and_then(|id| self.route.answer(&id)).is_some() {
-                self.back.touch_all(self.now);
+            Role::Cancelled => {
+                let asked = era::cancelled_request(message.params());
+                if asked.and_then(|id| self.route.answer(&id)).is_some() {
+                    self.back.touch_all(self.now);
+                }
             }
+            Role::Initialize | Role::Initialized | Role::Plain => {}
         }
     }
 
