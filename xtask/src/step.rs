@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// The repository.
-pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
+/// The repository. Cargo tells at run time; a path from compile time would name
+/// another clone when clones share a target folder.
+pub(crate) fn root() -> PathBuf {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from("xtask"), PathBuf::from);
+    package.parent().map_or_else(PathBuf::new, Path::to_path_buf)
 }
 
 /// Where finished artefacts go.
