@@ -24,8 +24,10 @@ pub(crate) struct Call {
     download: Download,
 }
 
+/// A pollable is a child of its stream and dropped before it; most exchanges
+/// are over before one is needed.
 struct Upload {
-    ready: Pollable,
+    ready: Option<Pollable>,
     stream: OutputStream,
     body: OutgoingBody,
     rest: Bytes,
@@ -34,7 +36,7 @@ struct Upload {
 /// Each is dropped in the order of its fields: children first.
 enum Download {
     Head { ready: Pollable, future: FutureIncomingResponse },
-    Body { ready: Pollable, stream: InputStream, _body: IncomingBody, _response: IncomingResponse },
+    Body { ready: Option<Pollable>, stream: InputStream, _body: IncomingBody, _response: IncomingResponse },
 }
 
 /// What an exchange brought.
@@ -50,28 +52,41 @@ impl Call {
     pub(crate) fn start(request: Request<Bytes>, connect_timeout: Duration) -> Result<Self, CallError> {
         let (parts, body) = request.into_parts();
         let outgoing = outgoing(&parts, body.len())?;
-        let upload = outgoing.body().map_err(|()| CallError::Protocol)?;
+        // To ask for the body of a request is to give it one, chunked and empty.
+        let upload = if body.is_empty() { None } else { Some(outgoing.body().map_err(|()| CallError::Protocol)?) };
         let future =
             outgoing_handler::handle(outgoing, Some(options(connect_timeout))).map_err(|code| call_error(&code))?;
-        let mut call = Self { upload: None, download: Download::Head { ready: future.subscribe(), future } };
-        if body.is_empty() {
-            drop(OutgoingBody::finish(upload, None));
-        } else {
-            let stream = upload.write().map_err(|()| CallError::Protocol)?;
-            call.upload = Some(Upload { ready: stream.subscribe(), stream, body: upload, rest: body });
+        let download = Download::Head { ready: future.subscribe(), future };
+        let upload = match upload {
+            None => None,
+            Some(upload) => {
+                let stream = upload.write().map_err(|()| CallError::Protocol)?;
+                Some(Upload { ready: None, stream, body: upload, rest: body })
+            }
+        };
+        Ok(Self { upload, download })
+    }
+
+    /// Makes what has to be waited for.
+    pub(crate) fn prepare(&mut self) {
+        if let Some(upload) = &mut self.upload {
+            upload.ready.get_or_insert_with(|| upload.stream.subscribe());
         }
-        Ok(call)
+        if let Download::Body { ready, stream, .. } = &mut self.download {
+            ready.get_or_insert_with(|| stream.subscribe());
+        }
     }
 
     /// The upload to wait for, if it is not done.
     pub(crate) fn upload(&self) -> Option<&Pollable> {
-        self.upload.as_ref().map(|upload| &upload.ready)
+        self.upload.as_ref()?.ready.as_ref()
     }
 
     /// The response to wait for.
-    pub(crate) fn download(&self) -> &Pollable {
+    pub(crate) fn download(&self) -> Option<&Pollable> {
         match &self.download {
-            Download::Head { ready, .. } | Download::Body { ready, .. } => ready,
+            Download::Head { ready, .. } => Some(ready),
+            Download::Body { ready, .. } => ready.as_ref(),
         }
     }
 
@@ -126,7 +141,7 @@ impl Call {
         let Some(head) = head(&response) else { return News::Failed(CallError::Protocol) };
         let Ok(body) = response.consume() else { return News::Failed(CallError::Protocol) };
         let Ok(stream) = body.stream() else { return News::Failed(CallError::Protocol) };
-        self.download = Download::Body { ready: stream.subscribe(), stream, _body: body, _response: response };
+        self.download = Download::Body { ready: None, stream, _body: body, _response: response };
         News::Head(head)
     }
 }

@@ -131,6 +131,7 @@ impl Shell {
     /// The one place in which the shell waits.
     fn wait(&mut self) -> Vec<Token> {
         self.arm();
+        self.calls.values_mut().for_each(Call::prepare);
         let mut tokens = Vec::with_capacity(self.calls.len() + 3);
         let mut pollables = Vec::with_capacity(self.calls.len() + 3);
         let mut add = |token, pollable| {
@@ -144,7 +145,7 @@ impl Shell {
         for (id, call) in &self.calls {
             call.upload().into_iter().for_each(|ready| add(Token::Upload(*id), ready));
             if !call.has_body() || self.proxy.wants(Source::Call(*id)) {
-                add(Token::Download(*id), call.download());
+                call.download().into_iter().for_each(|ready| add(Token::Download(*id), ready));
             }
         }
         self.timer.iter().for_each(|timer| add(Token::Timer, &timer.ready));
@@ -152,9 +153,10 @@ impl Shell {
         ready.into_iter().filter_map(|at| tokens.get(usize::try_from(at).ok()?).copied()).collect()
     }
 
-    /// An early tick changes nothing, so a timer is only ever moved forward.
+    /// An early tick changes nothing, so a timer that stands is only replaced
+    /// by an earlier one.
     fn arm(&mut self) {
-        let Some(deadline) = self.proxy.deadline() else { return self.timer = None };
+        let Some(deadline) = self.proxy.deadline() else { return };
         if self.timer.as_ref().is_none_or(|timer| deadline.at < timer.at) {
             let ready = monotonic_clock::subscribe_instant(deadline.at.0.saturating_mul(1_000_000));
             self.timer = Some(Timer { ready, at: deadline.at });
