@@ -319,3 +319,22 @@ fn configured_headers_go_with_every_call_but_cannot_displace_ours() {
     let goodbye = bench.called("DELETE");
     assert_eq!(bench.header(goodbye, "authorization"), Some("Bearer x"));
 }
+
+#[test]
+fn a_body_of_known_length_is_the_answer_before_its_end_is_told() {
+    let mut bench = Bench::open();
+    bench.say(&tool("1"));
+    let call = bench.called("POST tools/call 1");
+    let body = br#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+    let length = body.len().to_string();
+    bench.head(call, 200, &[("content-type", "application/json"), ("content-length", &length)]);
+    let (first, rest) = body.split_at(10);
+    bench.chunk(call, first);
+    bench.silent();
+    bench.chunk(call, rest);
+    bench.wrote(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    assert!(bench.wants(call), "a call is read until it ends or is cancelled");
+    bench.end(call);
+    assert!(!bench.wants(call));
+    bench.silent();
+}

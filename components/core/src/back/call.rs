@@ -31,6 +31,8 @@ pub(crate) struct Call {
     pub(crate) offered: Option<HeaderValue>,
     /// Bytes of the request body that have left.
     pub(crate) uploaded: usize,
+    /// The length of the response body, where the head tells it.
+    pub(crate) length: Option<usize>,
 }
 
 /// Where a call stands.

@@ -142,16 +142,17 @@ impl HttpBack {
             return self.fail(&call, Failure::body(status, "there is no answer in it", &[]));
         }
         // The call stays for the moment in which its answer is looked at.
-        self.keep(id, call, State::AwaitBody(status, Vec::new()));
-        self.reports.push_back(Report::Said(id, body));
+        self.keep(id, call, State::AwaitEnd);
+        self.reports.push_back(Report::Body(id, status, body));
+        self.reports.push_back(Report::Over(id));
     }
 
     /// The body of a call, which began like this, has been looked at.
-    pub(crate) fn body_read(&mut self, id: CallId, beginning: &[u8]) {
-        let Some(call) = self.take(id) else { return };
-        if let (State::AwaitBody(status, _), true) = (&call.state, call.errand().wants_answer()) {
-            self.fail(&call, Failure::body(*status, "its body is not the answer", beginning));
-        }
+    pub(crate) fn body_read(&mut self, id: CallId, status: StatusCode, beginning: &[u8]) {
+        let Some(call) = self.calls.get(&id).filter(|call| call.errand().wants_answer()) else { return };
+        let failure = call.parcel.failure(Failure::body(status, "its body is not the answer", beginning));
+        self.reports.push_back(Report::Failed(call.errand().clone(), failure));
+        self.settle(id);
     }
 
     pub(super) fn reason_over(&mut self, call: Call, status: StatusCode, body: Vec<u8>) {

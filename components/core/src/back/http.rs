@@ -3,7 +3,7 @@
 //! so that no fact about the old exchange can reach it.
 
 use super::call::{Call, Cursor, State};
-use super::meaning::{Meaning, Way, meaning};
+use super::meaning::{Meaning, Way, content_length, meaning};
 use super::request::{SESSION_ID, request};
 use crate::boundary::{CallError, CallId};
 use crate::config::Config;
@@ -42,6 +42,10 @@ pub(crate) enum Report {
     Stop(CallId),
     /// The server said this in the response to that call.
     Said(CallId, Vec<u8>),
+    /// The server answered that call with this body.
+    Body(CallId, StatusCode, Vec<u8>),
+    /// The response to that call has ended, and its body has been reported.
+    Over(CallId),
     /// The server said something over the limit in the response to that call.
     TooLong(CallId),
     /// The server took a parcel that needs no answer.
@@ -78,6 +82,7 @@ impl HttpBack {
             cursor: Cursor::default(),
             offered: None,
             uploaded: 0,
+            length: None,
         };
         let state = if *call.errand() == Errand::Listen { State::AwaitStream } else { State::AwaitHead };
         self.start(call, state);
@@ -112,6 +117,7 @@ impl HttpBack {
         }
         call.cursor.unreached = 0;
         call.offered = headers.get(SESSION_ID).cloned().or(call.offered);
+        call.length = content_length(headers);
         match meaning(call.errand(), way, call.session.id.is_some(), &call.url, status, headers) {
             Meaning::Events => self.keep(id, call.taken(), State::AwaitEvents(Sse::new(self.config.max_message))),
             Meaning::Body => self.keep(id, call.taken(), State::AwaitBody(status, Vec::new())),
@@ -152,8 +158,13 @@ impl HttpBack {
                 }
                 call.note_cursor();
             }
-            State::AwaitBody(_, body) if body.len() + piece.len() <= self.config.max_message => {
+            State::AwaitBody(status, body) if body.len() + piece.len() <= self.config.max_message => {
                 body.extend_from_slice(piece);
+                // A body of known length need not wait for its end to be told.
+                if call.length == Some(body.len()) {
+                    self.reports.push_back(Report::Body(id, *status, std::mem::take(body)));
+                    call.state = State::AwaitEnd;
+                }
             }
             State::AwaitBody(..) => {
                 call.state = State::AwaitEnd;
@@ -261,11 +272,6 @@ impl HttpBack {
         self.calls.get(&id).map(Call::errand)
     }
 
-    /// That call's response is a body, not a stream.
-    pub(crate) fn has_body(&self, id: CallId) -> bool {
-        self.calls.get(&id).is_some_and(|call| matches!(call.state, State::AwaitBody(..)))
-    }
-
     /// The session id that the response to an errand offered.
     pub(crate) fn offered(&self, errand: &Errand) -> Option<HeaderValue> {
         let mut calls = self.calls.values().filter(|call| call.errand() == errand);
@@ -313,6 +319,11 @@ impl HttpBack {
         self.ids(|_| true).into_iter().for_each(|id| self.stop(id));
     }
 
+    /// The exchange of a call is over.
+    pub(crate) fn over(&mut self, id: CallId) {
+        self.take(id);
+    }
+
     /// Drops a call.
     pub(crate) fn stop(&mut self, id: CallId) {
         if let Some(call) = self.take(id) {
@@ -340,7 +351,7 @@ impl HttpBack {
         self.calls.insert(id, call);
     }
 
-    pub(super) fn take(&mut self, id: CallId) -> Option<Call> {
+    fn take(&mut self, id: CallId) -> Option<Call> {
         let call = self.calls.remove(&id)?;
         self.partial -= call.partial();
         Some(call)

@@ -1,7 +1,7 @@
 //! What a response head means for an errand. A pure table: no state, no time.
 
 use crate::parcel::Errand;
-use http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, StatusCode};
 use std::time::Duration;
 use url::Url;
@@ -74,6 +74,11 @@ fn redirect(url: &Url, headers: &HeaderMap) -> Option<Url> {
 /// Where a redirect leads.
 pub(crate) fn target(url: &Url, headers: &HeaderMap) -> Option<Url> {
     url.join(text(headers, &LOCATION)).ok().filter(|_| headers.contains_key(LOCATION))
+}
+
+/// The length of the body, if it is announced.
+pub(crate) fn content_length(headers: &HeaderMap) -> Option<usize> {
+    text(headers, &CONTENT_LENGTH).parse().ok()
 }
 
 /// Seconds only: a date would need a calendar clock, which the core has not.

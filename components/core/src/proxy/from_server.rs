@@ -22,6 +22,8 @@ impl Proxy {
             Report::Start(id, request) => self.call(id, request),
             Report::Stop(id) => self.cancel(id),
             Report::Said(id, bytes) => self.server_said(id, bytes),
+            Report::Body(id, status, body) => self.server_body(id, status, body),
+            Report::Over(id) => self.back.over(id),
             Report::TooLong(id) => self.too_long(id),
             Report::Taken(errand) => self.taken(&errand),
             Report::Failed(errand, failure) => self.failed(errand, &failure),
@@ -40,7 +42,6 @@ impl Proxy {
     }
 
     fn server_said(&mut self, id: CallId, bytes: Vec<u8>) {
-        let body = self.back.has_body(id).then(|| bytes.get(..BEGINNING).unwrap_or(&bytes).to_vec());
         match message::parse(utf8(bytes)) {
             Ok(Parsed::One(message)) => self.server_sent(id, message),
             Ok(Parsed::Batch(members)) => {
@@ -53,9 +54,12 @@ impl Proxy {
             }
             Err(bad) => self.bad_message(&bad),
         }
-        if let Some(beginning) = body {
-            self.back.body_read(id, &beginning);
-        }
+    }
+
+    fn server_body(&mut self, id: CallId, status: StatusCode, body: Vec<u8>) {
+        let beginning = body.get(..BEGINNING).unwrap_or(&body).to_vec();
+        self.server_said(id, body);
+        self.back.body_read(id, status, &beginning);
     }
 
     fn bad_message(&mut self, bad: &Malformed) {
