@@ -25,6 +25,8 @@ pub(crate) struct Shell {
     stdout: Stdout,
     calls: BTreeMap<CallId, Call>,
     timer: Option<Timer>,
+    /// When the last wait ended: one look at the clock serves all its facts.
+    now: Time,
     level: Level,
     connect_timeout: Duration,
     drain_timeout: Duration,
@@ -54,12 +56,14 @@ enum Token {
 impl Shell {
     pub(crate) fn new(config: &Config, options: &Options) -> Self {
         let stream = stdin::get_stdin();
+        let now = now();
         Self {
-            proxy: Proxy::new(config, random::get_random_u64(), now()),
+            proxy: Proxy::new(config, random::get_random_u64(), now),
             stdin: Stdin { ready: stream.subscribe(), stream },
             stdout: Stdout::new(),
             calls: BTreeMap::new(),
             timer: None,
+            now,
             level: if options.debug { Level::All } else { Level::Faults },
             connect_timeout: options.connect_timeout,
             drain_timeout: options.drain_timeout,
@@ -150,6 +154,7 @@ impl Shell {
         }
         self.timer.iter().for_each(|timer| add(Token::Timer, &timer.ready));
         let ready = poll(&pollables);
+        self.now = now();
         ready.into_iter().filter_map(|at| tokens.get(usize::try_from(at).ok()?).copied()).collect()
     }
 
@@ -210,7 +215,7 @@ impl Shell {
     }
 
     fn tell(&mut self, input: Input<'_>) {
-        self.proxy.handle(now(), input);
+        self.proxy.handle(self.now, input);
     }
 
     /// Everything is said; the client gets a while to read it.

@@ -120,6 +120,10 @@ impl Source {
                 let Ok(read) = ready.try_io(|fd| fd.get_ref().read(buffer)) else {
                     continue;
                 };
+                // A short read emptied the pipe: no need to ask it again.
+                if read.as_ref().is_ok_and(|length| (1..CHUNK).contains(length)) {
+                    ready.clear_ready();
+                }
                 let bytes = read.ok().and_then(|length| buffer.get(..length));
                 let bytes = bytes.filter(|bytes| !bytes.is_empty());
                 return Poll::Ready(bytes.map(Bytes::copy_from_slice));
