@@ -10,16 +10,35 @@ use url::Url;
 #[derive(Debug, Clone)]
 pub struct Config {
     pub(crate) url: Url,
+    /// How the server is spoken to.
+    pub transport: Transport,
     /// Sent with every call: credentials and whatever else the user asks for.
     pub headers: HeaderMap,
     /// How long a request may go without any sign of life; `None` for ever.
     pub request_timeout: Option<Duration>,
+    /// How long a response may take to begin; `None`: as long as the request may.
+    pub first_byte_timeout: Option<Duration>,
+    /// How long an HTTP+SSE server may take to name its endpoint.
+    pub endpoint_timeout: Duration,
+    /// How long a request may take at all; `None` for ever.
+    pub total_timeout: Option<Duration>,
     /// How often a call that did not reach the server is repeated.
     pub retries: u32,
     /// The longest message, in bytes, in either direction.
     pub max_message: usize,
     /// How long open requests may take after the client closed its side.
     pub drain_timeout: Duration,
+}
+
+/// The ways to speak to a server over HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// Found out with the client's first message.
+    Auto,
+    /// Streamable HTTP, 2025-03-26 and later.
+    StreamableHttp,
+    /// HTTP+SSE of 2024-11-05: one stream, and an endpoint that it names.
+    Sse,
 }
 
 /// A configuration that cannot work.
@@ -54,8 +73,12 @@ impl Config {
         }
         Ok(Self {
             url: parsed,
+            transport: Transport::Auto,
             headers: HeaderMap::new(),
             request_timeout: Some(Duration::from_secs(300)),
+            first_byte_timeout: None,
+            endpoint_timeout: Duration::from_secs(10),
+            total_timeout: None,
             retries: 3,
             max_message: 64 << 20,
             drain_timeout: Duration::from_secs(5),

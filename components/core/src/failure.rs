@@ -41,6 +41,35 @@ pub(crate) struct Data {
     pub(crate) attempt: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) body: Option<String>,
+    /// What was tried to find out how to speak to the server.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) attempts: Vec<Attempt>,
+}
+
+/// One try to find out how to speak to the server.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Attempt {
+    pub(crate) method: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) http_status: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) body: Option<String>,
+    #[serde(skip)]
+    pub(crate) outcome: String,
+}
+
+impl Attempt {
+    /// A try that ended in this failure.
+    pub(crate) fn new(method: &'static str, failure: &Failure) -> Self {
+        let Data { http_status, body, .. } = failure.data.clone();
+        Self { method, http_status, body, outcome: failure.message.clone() }
+    }
+
+    fn words(&self) -> String {
+        let body = self.body.as_deref().map_or(String::new(), |body| format!(" ({})", first_line(body)));
+        format!("{}: {}{body}", self.method, self.outcome)
+    }
 }
 
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -48,6 +77,8 @@ pub(crate) struct Data {
 pub(crate) enum Phase {
     /// In front of us: the message itself is at fault.
     Client,
+    /// Finding out how to speak to the server.
+    Detect,
     /// Opening or restoring the session.
     Session,
     /// Reaching the server.
@@ -71,7 +102,8 @@ pub(crate) enum Delivered {
 impl Failure {
     pub(crate) fn new(phase: Phase, delivered: Delivered, message: impl Into<String>) -> Self {
         let retry_safe = delivered == Delivered::No;
-        let data = Data { phase, delivered, retry_safe, http_status: None, attempt: 0, body: None };
+        let data =
+            Data { phase, delivered, retry_safe, http_status: None, attempt: 0, body: None, attempts: Vec::new() };
         Self { code: NO_ANSWER, message: message.into(), data }
     }
 
@@ -96,10 +128,26 @@ impl Failure {
         Self::new(Phase::Stream, Delivered::Maybe, message)
     }
 
-    /// Nothing was heard for `limit`.
-    pub(crate) fn quiet(limit: Duration, delivered: Delivered) -> Self {
-        let message = format!("no sign of life from the server for {} s (--request-timeout)", limit.as_secs_f64());
-        Self::new(Phase::Response, delivered, message)
+    /// The same, for a request that never left.
+    pub(crate) fn undelivered(mut self) -> Self {
+        (self.data.delivered, self.data.retry_safe) = (Delivered::No, true);
+        self
+    }
+
+    /// A limit of time was hit: `what` the server failed to do, and the option
+    /// that sets the limit.
+    pub(crate) fn late(phase: Phase, delivered: Delivered, what: &str, limit: Duration, option: &str) -> Self {
+        Self::new(phase, delivered, format!("{what} {} s ({option})", limit.as_secs_f64()))
+    }
+
+    /// No way to speak to the server was found.
+    pub(crate) fn undetected(attempts: Vec<Attempt>) -> Self {
+        let told: Vec<String> = attempts.iter().map(Attempt::words).collect();
+        let message = format!("no MCP server was found at this URL: {}", told.join("; "));
+        let mut failure = Self::new(Phase::Detect, Delivered::No, message);
+        failure.data.http_status = attempts.first().and_then(|attempt| attempt.http_status);
+        failure.data.attempts = attempts;
+        failure
     }
 
     /// A response with a status that answers nothing.
@@ -113,7 +161,7 @@ impl Failure {
         let hint = match status.as_u16() {
             401 => ": the server wants credentials (--header, --bearer-token-env)",
             403 => ": the server refuses these credentials",
-            405 => ": this URL takes no POST; it may be an HTTP+SSE server",
+            405 => ": this URL takes no POST; it may be an HTTP+SSE server (--transport)",
             _ => "",
         };
         let mut failure = Self::new(Phase::Response, delivered, format!("the server answered HTTP {status}{hint}"));
@@ -135,6 +183,11 @@ impl Failure {
         let message = format!("the answer is over the message limit of {max} bytes (--max-message-bytes)");
         Self::new(Phase::Stream, Delivered::Yes, message)
     }
+}
+
+/// The beginning of a body, for people.
+fn first_line(body: &str) -> String {
+    body.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(80).collect()
 }
 
 fn excerpt(body: &[u8]) -> Option<String> {

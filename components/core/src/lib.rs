@@ -34,7 +34,7 @@ mod time;
 pub mod wire;
 
 pub use boundary::{CallError, CallId, Exit, Input, Output, Side, Sink, Source};
-pub use config::{Config, ConfigError};
+pub use config::{Config, ConfigError, Transport};
 pub use note::{Blame, Note};
 pub use proxy::Proxy;
 pub use time::{Deadline, Time, Why};

@@ -3,6 +3,7 @@
 //! may react to a note.
 
 use crate::boundary::{CallError, CallId};
+use crate::config::Transport;
 use crate::wire::message::Fault;
 use http::{Method, StatusCode};
 use std::time::Duration;
@@ -44,9 +45,17 @@ pub enum Note {
     },
     /// A session is open.
     SessionOpened {
+        /// How the server is spoken to.
+        transport: Transport,
         /// The protocol version that both agreed on.
         version: Option<String>,
     },
+    /// The server refused a message like this; HTTP+SSE is tried.
+    SseTried(Option<StatusCode>),
+    /// The stream of an HTTP+SSE session named its endpoint.
+    StreamOpened,
+    /// The stream of an HTTP+SSE session ended, and with it the session.
+    StreamLost,
     /// The server no longer knows the session; a new one is being opened.
     SessionLost,
     /// A new session stands in for the lost one.
@@ -102,6 +111,9 @@ impl Note {
             | Self::CallAnswered { .. }
             | Self::CallRepeated { cause: None, .. }
             | Self::SessionOpened { .. }
+            | Self::SseTried(_)
+            | Self::StreamOpened
+            | Self::StreamLost
             | Self::SessionRestored
             | Self::ListenRefused(_)
             | Self::ListenEnded(_)

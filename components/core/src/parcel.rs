@@ -3,6 +3,7 @@
 //! sent again.
 
 use crate::failure::{Delivered, Failure};
+use crate::time::Time;
 use crate::wire::message::Id;
 use bytes::Bytes;
 
@@ -17,6 +18,8 @@ pub(crate) struct Parcel {
     pub(crate) attempts: u32,
     /// What is known of all attempts but the last.
     pub(crate) delivered: Delivered,
+    /// When it was first given to the back.
+    pub(crate) since: Option<Time>,
 }
 
 /// What a call is for.
@@ -33,7 +36,7 @@ pub(crate) enum Errand {
     /// The same, sent again by us for a lost session.
     Reinitialize(Id),
     /// A setting of the lost session, sent again by us.
-    Restore,
+    Restore(Id),
     /// `notifications/initialized`, of the client or ours.
     Initialized,
     /// Any other notification.
@@ -42,6 +45,8 @@ pub(crate) enum Errand {
     Answer,
     /// The stream for what the server says unasked.
     Listen,
+    /// The one stream of an HTTP+SSE session: all that the server says.
+    Stream,
     /// The end of the session.
     Goodbye,
     /// Nothing any more: it is answered, or nobody waits.
@@ -50,7 +55,7 @@ pub(crate) enum Errand {
 
 impl Parcel {
     pub(crate) fn new(errand: Errand, body: impl Into<Bytes>) -> Self {
-        Self { errand, body: body.into(), recoveries: 0, attempts: 0, delivered: Delivered::No }
+        Self { errand, body: body.into(), recoveries: 0, attempts: 0, delivered: Delivered::No, since: None }
     }
 
     /// The failure of its last attempt, in the light of the earlier ones.
@@ -69,10 +74,14 @@ impl Errand {
     /// The response must bring an answer.
     pub(crate) fn wants_answer(&self) -> bool {
         match self {
-            Self::Request { .. } | Self::Initialize(_) | Self::Reinitialize(_) | Self::Restore => true,
-            Self::Initialized | Self::Notification | Self::Answer | Self::Listen | Self::Goodbye | Self::Settled => {
-                false
-            }
+            Self::Request { .. } | Self::Initialize(_) | Self::Reinitialize(_) | Self::Restore(_) => true,
+            Self::Initialized
+            | Self::Notification
+            | Self::Answer
+            | Self::Listen
+            | Self::Stream
+            | Self::Goodbye
+            | Self::Settled => false,
         }
     }
 
@@ -80,9 +89,14 @@ impl Errand {
     pub(crate) fn repeatable(&self) -> bool {
         match self {
             Self::Request { repeatable, .. } => *repeatable,
-            Self::Initialize(_) | Self::Reinitialize(_) | Self::Restore | Self::Initialized => true,
-            Self::Notification | Self::Answer | Self::Listen | Self::Goodbye | Self::Settled => false,
+            Self::Initialize(_) | Self::Reinitialize(_) | Self::Restore(_) | Self::Initialized => true,
+            Self::Notification | Self::Answer | Self::Listen | Self::Stream | Self::Goodbye | Self::Settled => false,
         }
+    }
+
+    /// It opens a session.
+    pub(crate) fn handshake(&self) -> bool {
+        matches!(self, Self::Initialize(_) | Self::Reinitialize(_))
     }
 
     /// The request of the client that this is.
@@ -90,11 +104,28 @@ impl Errand {
         match self {
             Self::Request { id, .. } | Self::Initialize(id) => Some(id),
             Self::Reinitialize(_)
-            | Self::Restore
+            | Self::Restore(_)
             | Self::Initialized
             | Self::Notification
             | Self::Answer
             | Self::Listen
+            | Self::Stream
+            | Self::Goodbye
+            | Self::Settled => None,
+        }
+    }
+
+    /// The id of a request that is ours alone; the client knows nothing of it.
+    pub(crate) fn own(&self) -> Option<&Id> {
+        match self {
+            Self::Reinitialize(id) | Self::Restore(id) => Some(id),
+            Self::Request { .. }
+            | Self::Initialize(_)
+            | Self::Initialized
+            | Self::Notification
+            | Self::Answer
+            | Self::Listen
+            | Self::Stream
             | Self::Goodbye
             | Self::Settled => None,
         }

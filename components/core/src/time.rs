@@ -40,6 +40,12 @@ pub enum Why {
     Reconnect,
     /// A request or stream has shown no sign of life for too long.
     Quiet,
+    /// A response has not begun for too long.
+    FirstByte,
+    /// An HTTP+SSE server has not named its endpoint for too long.
+    Endpoint,
+    /// A request has taken too long, whatever was heard of it.
+    Total,
     /// Held messages go out although `initialized` was never acknowledged.
     Greeting,
     /// The client closed its side; what is still open gets an answer.

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use mcp_proxy_core::{CallError, Note, Why};
+use mcp_proxy_core::{CallError, Note, Transport, Why};
 
 #[test]
 fn initialize_carries_neither_session_nor_version() {
@@ -371,7 +371,7 @@ fn a_late_404_of_the_old_session_goes_to_the_new_one() {
 
 #[test]
 fn a_404_without_a_session_is_the_answer() {
-    let mut bench = Bench::new();
+    let mut bench = Bench::with(|config| config.transport = Transport::StreamableHttp);
     bench.say(&list("1"));
     let call = bench.called("POST tools/list 1");
     bench.status(call, 404, "<html>no such page</html>");

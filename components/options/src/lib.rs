@@ -39,8 +39,13 @@ pub struct Options {
     /// Valid header names and values, in the order they are to be sent.
     pub headers: Vec<(String, String)>,
     pub connect_timeout: Duration,
+    /// `None`: as long as the request may take.
+    pub first_byte_timeout: Option<Duration>,
+    pub endpoint_timeout: Duration,
     /// `None`: wait for ever.
     pub request_timeout: Option<Duration>,
+    /// `None`: no limit.
+    pub total_timeout: Option<Duration>,
     pub retries: u32,
     pub max_message_bytes: usize,
     pub drain_timeout: Duration,
@@ -108,7 +113,10 @@ impl Options {
         let pairs = [
             ("--transport", self.transport.name().to_owned()),
             ("--connect-timeout", millis(self.connect_timeout)),
+            ("--first-byte-timeout", millis(self.first_byte_timeout.unwrap_or_default())),
+            ("--endpoint-timeout", millis(self.endpoint_timeout)),
             ("--request-timeout", millis(self.request_timeout.unwrap_or_default())),
+            ("--total-timeout", millis(self.total_timeout.unwrap_or_default())),
             ("--retries", self.retries.to_string()),
             ("--max-message-bytes", self.max_message_bytes.to_string()),
             ("--drain-timeout", millis(self.drain_timeout)),

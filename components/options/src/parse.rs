@@ -50,7 +50,10 @@ impl<'a> Draft<'a> {
             transport: Transport::Auto,
             headers: Vec::new(),
             connect_timeout: Duration::from_secs(30),
+            first_byte_timeout: None,
+            endpoint_timeout: Duration::from_secs(10),
             request_timeout: Some(Duration::from_secs(300)),
+            total_timeout: None,
             retries: 3,
             max_message_bytes: MAX_MESSAGE_BYTES,
             drain_timeout: Duration::from_secs(5),
@@ -109,11 +112,11 @@ impl<'a> Draft<'a> {
                 let transport = Transport::parse(text);
                 options.transport = transport.ok_or_else(|| wrong(spec, text, "auto, streamable-http or sse"))?;
             }
-            Shared::ConnectTimeout => {
-                let time = above_zero(duration(spec, text)?);
-                options.connect_timeout = time.ok_or_else(|| wrong(spec, text, "a time above zero, like 30s"))?;
-            }
+            Shared::ConnectTimeout => options.connect_timeout = limited(spec, text)?,
+            Shared::FirstByteTimeout => options.first_byte_timeout = above_zero(duration(spec, text)?),
+            Shared::EndpointTimeout => options.endpoint_timeout = limited(spec, text)?,
             Shared::RequestTimeout => options.request_timeout = above_zero(duration(spec, text)?),
+            Shared::TotalTimeout => options.total_timeout = above_zero(duration(spec, text)?),
             Shared::Retries => {
                 let count = text.parse();
                 options.retries = count.map_err(|_invalid| wrong(spec, text, "a number"))?;
@@ -169,6 +172,10 @@ fn one_authorization(headers: &[(String, String)]) -> Result<(), UsageError> {
 
 fn duration(spec: &Spec, text: &str) -> Result<Duration, UsageError> {
     value::duration(text).ok_or_else(|| wrong(spec, text, "a time like 30s, 500ms or 2m"))
+}
+
+fn limited(spec: &Spec, text: &str) -> Result<Duration, UsageError> {
+    above_zero(duration(spec, text)?).ok_or_else(|| wrong(spec, text, "a time above zero, like 30s"))
 }
 
 fn message_bytes(spec: &Spec, text: &str) -> Result<usize, UsageError> {

@@ -2,7 +2,7 @@
 //! asked for. A note holds no secret, and nothing is added to it here.
 
 use mcp_proxy_core::wire::message::Fault;
-use mcp_proxy_core::{Blame, Note};
+use mcp_proxy_core::{Blame, Note, Transport};
 use std::io::Write;
 use std::time::Duration;
 
@@ -45,8 +45,14 @@ fn words(note: &Note) -> (&'static str, String) {
             ("HTTP", format!("a message without answer was refused: {status}"))
         }
         Note::Undelivered { status: None } => ("HTTP", own("a message without answer could not be delivered")),
-        Note::SessionOpened { version: Some(version) } => ("INIT", format!("Streamable HTTP, protocol {version}")),
-        Note::SessionOpened { version: None } => ("INIT", own("Streamable HTTP, protocol not named")),
+        Note::SessionOpened { transport, version } => {
+            let version = version.as_deref().unwrap_or("not named");
+            ("INIT", format!("{}, protocol {version}", transport_words(*transport)))
+        }
+        Note::SseTried(Some(status)) => ("INIT", format!("POST was refused ({status}); trying HTTP+SSE")),
+        Note::SseTried(None) => ("INIT", own("POST was refused; trying HTTP+SSE")),
+        Note::StreamOpened => ("SSE", own("the event stream named its endpoint")),
+        Note::StreamLost => ("SSE", own("the event stream ended, and the session with it")),
         Note::SessionLost => ("SESSION", own("the server forgot the session; opening a new one")),
         Note::SessionRestored => ("SESSION", own("a new session is open")),
         Note::SessionNotRestored => ("SESSION", own("the server opened no new session")),
@@ -58,6 +64,14 @@ fn words(note: &Note) -> (&'static str, String) {
         Note::LateAnswer => ("SESSION", own("dropped an answer that nobody waits for")),
         Note::RepeatedAsk => ("SESSION", own("dropped a request that the server sent twice")),
         Note::Unexpected(call) => ("BUG", format!("#{}: a fact about a call came out of turn", call.0)),
+    }
+}
+
+fn transport_words(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Auto => "transport unknown",
+        Transport::StreamableHttp => "Streamable HTTP",
+        Transport::Sse => "HTTP+SSE",
     }
 }
 

@@ -27,9 +27,6 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> ExitCode {
-    if options.transport == Transport::Sse {
-        return refuse("--transport sse: the HTTP+SSE transport is not supported yet");
-    }
     match config(options) {
         Ok(config) => shell::Shell::new(&config, options).run(),
         Err(reason) => refuse(&reason),
@@ -38,7 +35,15 @@ fn run(options: &Options) -> ExitCode {
 
 fn config(options: &Options) -> Result<Config, String> {
     let mut config = Config::new(&options.url).map_err(|error| error.to_string())?;
+    config.transport = match options.transport {
+        Transport::Auto => mcp_proxy_core::Transport::Auto,
+        Transport::StreamableHttp => mcp_proxy_core::Transport::StreamableHttp,
+        Transport::Sse => mcp_proxy_core::Transport::Sse,
+    };
+    config.first_byte_timeout = options.first_byte_timeout;
+    config.endpoint_timeout = options.endpoint_timeout;
     config.request_timeout = options.request_timeout;
+    config.total_timeout = options.total_timeout;
     config.retries = options.retries;
     config.max_message = options.max_message_bytes;
     config.drain_timeout = options.drain_timeout;

@@ -1,9 +1,11 @@
 //! One call: its state, what it has been through, and what the server last
 //! said about resuming it. What to do next is decided in `http`.
 
+use super::meaning::Way;
+use crate::config::Config;
 use crate::era::legacy::Session;
 use crate::parcel::{Errand, Parcel};
-use crate::time::{Deadline, Time, Why};
+use crate::time::{Deadline, Time, Why, earlier};
 use crate::wire::sse::Sse;
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
@@ -12,7 +14,8 @@ use url::Url;
 
 /// How long a stream may go on after its answer.
 const AFTERGLOW: Duration = Duration::from_secs(10);
-/// How long the server may take over something that needs no answer.
+/// How long the server may take over something that needs no answer, or is
+/// answered elsewhere.
 const UNANSWERED: Duration = Duration::from_secs(60);
 
 /// A parcel under way.
@@ -20,10 +23,14 @@ const UNANSWERED: Duration = Duration::from_secs(60);
 pub(crate) struct Call {
     pub(crate) parcel: Parcel,
     pub(crate) state: State,
+    /// How it was sent last, or will be.
+    pub(crate) way: Way,
     pub(crate) url: Url,
     pub(crate) session: Session,
     /// Redirects followed.
     pub(crate) hops: u32,
+    /// When its exchange began.
+    pub(crate) sent: Time,
     /// The last sign of life.
     pub(crate) heard: Time,
     pub(crate) cursor: Cursor,
@@ -41,20 +48,29 @@ pub(crate) struct Call {
 pub(crate) enum State {
     /// Its time to be sent, as a message.
     AwaitRetry(Time),
-    /// Its time to be sent, as a GET for the rest of a stream.
+    /// Its time to be sent, as a GET for a stream or the rest of one.
     AwaitReconnect(Time),
-    /// The response to a message.
+    /// The endpoint of an HTTP+SSE server, to be sent there.
+    AwaitEndpoint,
+    /// The beginning of its response.
     AwaitHead,
-    /// The response to a GET.
-    AwaitStream,
     /// Events.
     AwaitEvents(Sse),
     /// The end of a body that should be the answer.
     AwaitBody(StatusCode, Vec<u8>),
     /// The end of a body that says why not.
     AwaitReason(StatusCode, Vec<u8>),
+    /// The answer, on the stream of an HTTP+SSE session.
+    AwaitAnswer(Exchange),
     /// The end of a body that does not matter.
     AwaitEnd,
+}
+
+/// Whether the response to a call is still coming in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exchange {
+    Running,
+    Over,
 }
 
 /// Where a stream can be resumed.
@@ -69,13 +85,58 @@ pub(crate) struct Cursor {
 }
 
 impl Call {
+    pub(crate) fn new(now: Time, parcel: Parcel, url: Url, session: Session) -> Self {
+        let way = match parcel.errand {
+            Errand::Listen | Errand::Stream => Way::Stream,
+            Errand::Request { .. }
+            | Errand::Initialize(_)
+            | Errand::Reinitialize(_)
+            | Errand::Restore(_)
+            | Errand::Initialized
+            | Errand::Notification
+            | Errand::Answer
+            | Errand::Goodbye
+            | Errand::Settled => Way::Message,
+        };
+        Self {
+            parcel: Parcel { since: parcel.since.or(Some(now)), ..parcel },
+            state: State::AwaitHead,
+            way,
+            url,
+            session,
+            hops: 0,
+            sent: now,
+            heard: now,
+            cursor: Cursor::default(),
+            offered: None,
+            uploaded: 0,
+            length: None,
+        }
+    }
+
     pub(crate) fn errand(&self) -> &Errand {
         &self.parcel.errand
     }
 
     /// No exchange is under way for it.
     pub(crate) fn waiting(&self) -> bool {
-        matches!(self.state, State::AwaitRetry(_) | State::AwaitReconnect(_))
+        match self.state {
+            State::AwaitRetry(_)
+            | State::AwaitReconnect(_)
+            | State::AwaitEndpoint
+            | State::AwaitAnswer(Exchange::Over) => true,
+            State::AwaitHead
+            | State::AwaitEvents(_)
+            | State::AwaitBody(..)
+            | State::AwaitReason(..)
+            | State::AwaitAnswer(Exchange::Running)
+            | State::AwaitEnd => false,
+        }
+    }
+
+    /// It waits to be sent as a message, for the first time or again.
+    pub(crate) fn unsent_message(&self) -> bool {
+        matches!(self.state, State::AwaitRetry(_) | State::AwaitEndpoint)
     }
 
     /// The server has the parcel: its body is kept only if it may go again.
@@ -89,12 +150,14 @@ impl Call {
     /// Bytes of the request body that have not left.
     pub(crate) fn unsent(&self) -> usize {
         match self.state {
-            State::AwaitRetry(_) | State::AwaitHead => self.parcel.body.len().saturating_sub(self.uploaded),
+            State::AwaitRetry(_) | State::AwaitEndpoint | State::AwaitHead => {
+                self.parcel.body.len().saturating_sub(self.uploaded)
+            }
             State::AwaitReconnect(_)
-            | State::AwaitStream
             | State::AwaitEvents(_)
             | State::AwaitBody(..)
             | State::AwaitReason(..)
+            | State::AwaitAnswer(_)
             | State::AwaitEnd => 0,
         }
     }
@@ -106,8 +169,9 @@ impl Call {
             State::AwaitBody(_, body) | State::AwaitReason(_, body) => body.len(),
             State::AwaitRetry(_)
             | State::AwaitReconnect(_)
+            | State::AwaitEndpoint
             | State::AwaitHead
-            | State::AwaitStream
+            | State::AwaitAnswer(_)
             | State::AwaitEnd => 0,
         }
     }
@@ -115,11 +179,11 @@ impl Call {
     /// There is something the server has not taken, or not answered.
     pub(crate) fn busy(&self) -> bool {
         match self.errand() {
-            Errand::Listen | Errand::Settled => false,
+            Errand::Listen | Errand::Stream | Errand::Settled => false,
             Errand::Request { .. }
             | Errand::Initialize(_)
             | Errand::Reinitialize(_)
-            | Errand::Restore
+            | Errand::Restore(_)
             | Errand::Initialized
             | Errand::Notification
             | Errand::Answer
@@ -128,42 +192,58 @@ impl Call {
     }
 
     /// The longest silence that is acceptable.
-    pub(crate) fn patience(&self, request_timeout: Option<Duration>) -> Option<Duration> {
+    pub(crate) fn patience(&self, config: &Config) -> Option<Duration> {
         match self.errand() {
-            Errand::Listen => None,
+            Errand::Listen | Errand::Stream => None,
             Errand::Settled => Some(AFTERGLOW),
-            Errand::Request { .. } | Errand::Initialize(_) | Errand::Reinitialize(_) | Errand::Restore => {
-                request_timeout
+            Errand::Request { .. } | Errand::Initialize(_) | Errand::Reinitialize(_) | Errand::Restore(_) => {
+                config.request_timeout
             }
             Errand::Initialized | Errand::Notification | Errand::Answer | Errand::Goodbye => {
-                Some(request_timeout.unwrap_or(UNANSWERED).min(UNANSWERED))
+                Some(config.request_timeout.unwrap_or(UNANSWERED).min(UNANSWERED))
             }
         }
     }
 
-    /// When the silence has lasted too long. `paused`: the silence of a
-    /// request is not the server's fault now, since the client owes it an
-    /// answer or does not read what it says.
-    pub(crate) fn quiet(&self, request_timeout: Option<Duration>, paused: bool) -> Option<Deadline> {
+    /// How long the response may take to begin.
+    pub(crate) fn first_byte(&self, config: &Config) -> Option<Duration> {
+        match self.way {
+            Way::Message => config.first_byte_timeout,
+            Way::Post => Some(config.first_byte_timeout.unwrap_or(UNANSWERED)),
+            Way::Stream => None,
+        }
+    }
+
+    /// The limit that will be hit first. `paused`: the silence of a request is
+    /// not the server's fault now, since the client owes it an answer or does
+    /// not read what it says.
+    pub(crate) fn limit(&self, config: &Config, paused: bool) -> Option<Deadline> {
         let paused = paused && self.errand().wants_answer();
-        let limit = self.patience(request_timeout).filter(|_| !paused)?;
-        Some(Deadline { at: self.heard.after(limit), why: Why::Quiet })
+        let quiet = self.patience(config).filter(|_| !paused);
+        let quiet = quiet.map(|limit| Deadline { at: self.heard.after(limit), why: Why::Quiet });
+        let begins = matches!(self.state, State::AwaitHead) && *self.errand() != Errand::Settled;
+        let first = self.first_byte(config).filter(|_| begins && !paused);
+        let first = first.map(|limit| Deadline { at: self.sent.after(limit), why: Why::FirstByte });
+        let since = self.errand().request().and(self.parcel.since);
+        let total = config.total_timeout.zip(since);
+        let total = total.map(|(limit, since)| Deadline { at: since.after(limit), why: Why::Total });
+        earlier(total, earlier(quiet, first))
     }
 
     /// When the call wants to be looked at.
-    pub(crate) fn deadline(&self, request_timeout: Option<Duration>, paused: bool) -> Option<Deadline> {
-        let quiet = self.quiet(request_timeout, paused);
+    pub(crate) fn deadline(&self, config: &Config, paused: bool) -> Option<Deadline> {
         let turn = match self.state {
             State::AwaitRetry(at) => Some(Deadline { at, why: Why::Retry }),
             State::AwaitReconnect(at) => Some(Deadline { at, why: Why::Reconnect }),
-            State::AwaitHead
-            | State::AwaitStream
+            State::AwaitEndpoint
+            | State::AwaitHead
             | State::AwaitEvents(_)
             | State::AwaitBody(..)
             | State::AwaitReason(..)
+            | State::AwaitAnswer(_)
             | State::AwaitEnd => None,
         };
-        crate::time::earlier(turn, quiet)
+        earlier(turn, self.limit(config, paused))
     }
 
     /// Remembers what the stream said about resuming it.

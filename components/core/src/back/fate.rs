@@ -1,15 +1,15 @@
 //! What becomes of a call that did not simply go well: sent again, resumed,
 //! given up. Every way ends in exactly one report, or in a wait with a time.
 
-use super::call::{Call, State};
+use super::call::{Call, Exchange, State};
 use super::http::{HttpBack, Report};
-use super::meaning;
+use super::meaning::{self, Way};
 use crate::backoff;
 use crate::boundary::{CallError, CallId};
 use crate::failure::{Delivered, Failure, Phase};
 use crate::note::Note;
 use crate::parcel::Errand;
-use crate::time::Time;
+use crate::time::{Time, Why};
 use http::{HeaderMap, StatusCode};
 use std::time::Duration;
 use url::Url;
@@ -25,30 +25,29 @@ impl HttpBack {
         self.keep(id, call, State::AwaitRetry(now.after(wait)));
     }
 
-    /// The server lives elsewhere on its origin; it is asked there from now on.
-    pub(super) fn redirect(&mut self, id: CallId, mut call: Call, url: Url, status: StatusCode) {
+    /// The message or stream belongs elsewhere on the server's origin; a server
+    /// that says so itself is asked there from now on.
+    pub(super) fn redirect(&mut self, now: Time, id: CallId, mut call: Call, url: Url, status: StatusCode) {
         self.reports.push_back(Report::Stop(id));
         call.hops += 1;
         if call.hops > MOST_HOPS {
             return self.fail(&call, Failure::body(status, "it redirects in a circle", &[]));
         }
-        self.config.url.clone_from(&url);
-        call.url = url;
-        if matches!(call.state, State::AwaitStream) {
-            return self.start(call, State::AwaitStream);
+        if call.way != Way::Post {
+            self.config.url.clone_from(&url);
         }
-        call.parcel.attempts -= 1;
-        self.start(call, State::AwaitHead);
+        call.url = url;
+        call.parcel.attempts -= u32::from(call.way != Way::Stream);
+        let way = call.way;
+        self.start(now, call, way);
     }
 
     /// The server asks to come back. It has not carried out the request.
     pub(super) fn later(&mut self, now: Time, id: CallId, call: Call, wait: Duration, status: StatusCode) {
         self.reports.push_back(Report::Stop(id));
-        let budget = call.patience(self.config.request_timeout).unwrap_or(Duration::MAX);
+        let budget = call.patience(&self.config).unwrap_or(Duration::MAX);
         if call.parcel.attempts > self.config.retries || wait >= budget {
-            let mut failure = Failure::status(status, &[]);
-            (failure.data.delivered, failure.data.retry_safe) = (Delivered::No, true);
-            return self.fail(&call, failure);
+            return self.fail(&call, Failure::status(status, &[]).undelivered());
         }
         self.again(now, call, wait, None);
     }
@@ -57,9 +56,7 @@ impl HttpBack {
         if let (true, Some(target)) = (status.is_redirection(), meaning::target(&call.url, headers)) {
             self.reports.push_back(Report::Stop(id));
             let why = format!("it redirects to {}://{}, which is not followed", target.scheme(), target.authority());
-            let mut failure = Failure::body(status, &why, &[]);
-            (failure.data.delivered, failure.data.retry_safe) = (Delivered::No, true);
-            return self.fail(&call, failure);
+            return self.fail(&call, Failure::body(status, &why, &[]).undelivered());
         }
         self.keep(id, call, State::AwaitReason(status, Vec::new()));
     }
@@ -88,7 +85,10 @@ impl HttpBack {
         if *call.errand() == Errand::Listen {
             return self.reconnect(now, call);
         }
-        if matches!(call.state, State::AwaitStream) {
+        if *call.errand() == Errand::Stream {
+            return self.stream_unreached(now, call, Failure::call(error), error.passing());
+        }
+        if call.way == Way::Stream {
             call.cursor.unreached += 1;
             if call.cursor.unreached > self.config.retries {
                 return self.fail(&call, Failure::stream(Some(error)));
@@ -110,6 +110,9 @@ impl HttpBack {
     pub(super) fn stream_over(&mut self, now: Time, mut call: Call, error: Option<CallError>) {
         if *call.errand() == Errand::Listen {
             return self.reconnect(now, call);
+        }
+        if *call.errand() == Errand::Stream {
+            return self.stream_lost(now, error);
         }
         if !call.errand().wants_answer() {
             return;
@@ -155,21 +158,40 @@ impl HttpBack {
         self.settle(id);
     }
 
-    pub(super) fn reason_over(&mut self, call: Call, status: StatusCode, body: Vec<u8>) {
+    pub(super) fn reason_over(&mut self, now: Time, call: Call, status: StatusCode, body: Vec<u8>) {
         let failure = Failure::status(status, &body);
+        if *call.errand() == Errand::Stream {
+            let failure =
+                if status.is_success() { Failure::body(status, "it is no event stream", &body) } else { failure };
+            let passing = status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED;
+            return self.stream_unreached(now, call, failure, passing || status == StatusCode::TOO_MANY_REQUESTS);
+        }
+        let Some(call) = self.try_sse(now, call, &failure, &body) else { return };
         let failure = call.parcel.failure(failure);
         self.reports.push_back(Report::Refused(call.parcel.errand, failure, body));
     }
 
-    pub(super) fn expire(&mut self, id: CallId, call: Call) {
+    pub(super) fn expire(&mut self, id: CallId, call: Call, why: Why) {
         self.drop_exchange(id, &call);
-        let limit = call.patience(self.config.request_timeout).unwrap_or_default();
-        let unsent = matches!(call.state, State::AwaitRetry(_));
-        let delivered = if unsent { Delivered::No } else { Delivered::Maybe };
-        let mut failure = Failure::quiet(limit, delivered);
-        if matches!(call.state, State::AwaitEvents(_) | State::AwaitBody(..) | State::AwaitReconnect(_)) {
-            failure.data.phase = Phase::Stream;
-        }
+        let delivered = if call.unsent_message() { call.parcel.delivered } else { Delivered::Maybe };
+        let phase = match call.state {
+            State::AwaitEndpoint => Phase::Session,
+            State::AwaitEvents(_)
+            | State::AwaitBody(..)
+            | State::AwaitReconnect(_)
+            | State::AwaitAnswer(Exchange::Running | Exchange::Over) => Phase::Stream,
+            State::AwaitRetry(_) | State::AwaitHead | State::AwaitReason(..) | State::AwaitEnd => Phase::Response,
+        };
+        let (what, limit, option) = match why {
+            Why::FirstByte => {
+                ("the response did not begin within", call.first_byte(&self.config), "--first-byte-timeout")
+            }
+            Why::Total => ("the request was not answered within", self.config.total_timeout, "--total-timeout"),
+            Why::Quiet | Why::Retry | Why::Reconnect | Why::Endpoint | Why::Greeting | Why::Drain | Why::Leave => {
+                ("no sign of life from the server for", call.patience(&self.config), "--request-timeout")
+            }
+        };
+        let failure = Failure::late(phase, delivered, what, limit.unwrap_or_default(), option);
         let failure = call.parcel.failure(failure);
         self.reports.push_back(Report::Expired(call.parcel.errand, failure));
     }

@@ -2,20 +2,21 @@
 //! A call that is to be sent again gets a new id at once and waits under it,
 //! so that no fact about the old exchange can reach it.
 
-use super::call::{Call, Cursor, State};
+use super::call::{Call, Exchange, State};
+use super::detect::Link;
 use super::meaning::{Meaning, Way, content_length, meaning};
 use super::request::{SESSION_ID, request};
 use crate::boundary::{CallError, CallId};
 use crate::config::Config;
 use crate::era::legacy::Session;
-use crate::failure::Failure;
+use crate::failure::{Delivered, Failure, Phase};
 use crate::flow::PARTIAL_HIGH;
 use crate::note::Note;
 use crate::parcel::{Errand, Parcel};
 use crate::rng::Rng;
 use crate::time::{Deadline, Time, earlier};
 use crate::wire::message::Id;
-use crate::wire::sse::Sse;
+use crate::wire::sse::{Event, Sse, TooLong};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use std::collections::{BTreeMap, VecDeque};
@@ -27,6 +28,7 @@ const LONGEST_REASON: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct HttpBack {
     pub(super) config: Config,
+    pub(super) link: Link,
     pub(super) calls: BTreeMap<CallId, Call>,
     next: u64,
     pub(super) rng: Rng,
@@ -46,8 +48,9 @@ pub(crate) enum Report {
     Body(CallId, StatusCode, Vec<u8>),
     /// The response to that call has ended, and its body has been reported.
     Over(CallId),
-    /// The server said something over the limit in the response to that call.
-    TooLong(CallId),
+    /// The server said something over the limit in the response to that call,
+    /// and if that can be seen: as the answer to this request.
+    TooLong(CallId, Option<Id>),
     /// The server took a parcel that needs no answer.
     Taken(Errand),
     /// A parcel cannot be brought, or will not be answered.
@@ -56,14 +59,18 @@ pub(crate) enum Report {
     Refused(Errand, Failure, Vec<u8>),
     /// Nothing was heard for too long; the server should stop working on it.
     Expired(Errand, Failure),
-    /// The server does not know the session that this was sent in.
-    SessionGone(Parcel, Session),
+    /// The server does not know the session that this was sent in; if there is
+    /// no other, the failure is the answer.
+    SessionGone(Parcel, Session, Failure),
+    /// The session has ended with its stream.
+    SessionEnded,
     Note(Note),
 }
 
 impl HttpBack {
     pub(crate) fn new(config: Config, rng: Rng) -> Self {
-        Self { config, calls: BTreeMap::new(), next: 0, rng, reports: VecDeque::new(), partial: 0 }
+        let link = Link::new(config.transport);
+        Self { config, link, calls: BTreeMap::new(), next: 0, rng, reports: VecDeque::new(), partial: 0 }
     }
 
     pub(crate) fn report(&mut self) -> Option<Report> {
@@ -72,53 +79,55 @@ impl HttpBack {
 
     /// Brings a parcel to the server.
     pub(crate) fn send(&mut self, now: Time, parcel: Parcel, session: &Session) {
-        let call = Call {
-            parcel,
-            state: State::AwaitHead,
-            url: self.config.url.clone(),
-            session: session.clone(),
-            hops: 0,
-            heard: now,
-            cursor: Cursor::default(),
-            offered: None,
-            uploaded: 0,
-            length: None,
-        };
-        let state = if *call.errand() == Errand::Listen { State::AwaitStream } else { State::AwaitHead };
-        self.start(call, state);
+        if parcel.errand.handshake() {
+            self.renew_stream(now);
+        }
+        let call = Call::new(now, parcel, self.config.url.clone(), session.clone());
+        let id = self.new_id();
+        self.dispatch(now, id, call);
     }
 
     /// Opens the stream for what the server says unasked, instead of the one
-    /// that may still be open.
+    /// that may still be open. In HTTP+SSE all is said on one stream.
     pub(crate) fn listen(&mut self, now: Time, session: &Session) {
+        if matches!(self.link, Link::Sse(_)) {
+            return;
+        }
         let old: Vec<CallId> = self.ids(|call| *call.errand() == Errand::Listen);
         old.into_iter().for_each(|id| self.stop(id));
-        self.send(now, Parcel::new(Errand::Listen, Bytes::new()), session);
+        let parcel = Parcel::new(Errand::Listen, Bytes::new());
+        let call = Call::new(now, parcel, self.config.url.clone(), session.clone());
+        self.start(now, call, Way::Stream);
     }
 
     pub(crate) fn head(&mut self, now: Time, id: CallId, status: StatusCode, headers: &HeaderMap) {
         let Some(mut call) = self.take(id) else { return };
-        let way = match call.state {
-            State::AwaitHead => Way::Message,
-            State::AwaitStream => Way::Stream,
-            State::AwaitRetry(_)
-            | State::AwaitReconnect(_)
-            | State::AwaitEvents(_)
-            | State::AwaitBody(..)
-            | State::AwaitReason(..)
-            | State::AwaitEnd => return self.unexpected(id, call),
-        };
+        if !matches!(call.state, State::AwaitHead) {
+            return self.unexpected(id, call);
+        }
+        let way = call.way;
         self.reports.push_back(Report::Note(Note::CallAnswered { call: id, status }));
         if *call.errand() == Errand::Settled && !status.is_success() {
             return self.reports.push_back(Report::Stop(id));
         }
-        if way == Way::Message {
+        if way != Way::Stream {
             call.heard = now;
         }
         call.cursor.unreached = 0;
-        call.offered = headers.get(SESSION_ID).cloned().or(call.offered);
+        let offered = headers.get(SESSION_ID).filter(|_| way != Way::Post);
+        call.offered = offered.cloned().or(call.offered);
         call.length = content_length(headers);
-        match meaning(call.errand(), way, call.session.id.is_some(), &call.url, status, headers) {
+        let in_session = call.session.id.is_some() || (way == Way::Post && !call.errand().handshake());
+        if let Some(url) = self.second_endpoint(&call).filter(|_| way == Way::Post && status == StatusCode::NOT_FOUND) {
+            return self.redirect(now, id, call, url, status);
+        }
+        if status.is_success() && way == Way::Post {
+            self.endpoint_proven(&call.url);
+        } else if status.is_success() && way == Way::Message && call.errand().wants_answer() {
+            self.found_streamable();
+        }
+        match meaning(call.errand(), way, in_session, &call.url, status, headers) {
+            Meaning::Posted => self.keep(id, call.taken(), State::AwaitAnswer(Exchange::Running)),
             Meaning::Events => self.keep(id, call.taken(), State::AwaitEvents(Sse::new(self.config.max_message))),
             Meaning::Body => self.keep(id, call.taken(), State::AwaitBody(status, Vec::new())),
             Meaning::Accepted => {
@@ -126,12 +135,16 @@ impl HttpBack {
                 self.reports.push_back(Report::Taken(errand));
                 self.keep(id, call.taken(), State::AwaitEnd);
             }
-            Meaning::Redirect(url) => self.redirect(id, call, url, status),
+            Meaning::Redirect(url) => self.redirect(now, id, call, url, status),
             Meaning::Later(wait) => self.later(now, id, call, wait, status),
             Meaning::SessionGone => {
                 self.reports.push_back(Report::Stop(id));
-                self.reports.push_back(Report::SessionGone(call.parcel, call.session));
+                let mut failure = Failure::status(status, &[]);
+                failure.data.phase = Phase::Session;
+                let failure = call.parcel.failure(failure);
+                self.reports.push_back(Report::SessionGone(call.parcel, call.session, failure));
             }
+            Meaning::Refusal if *call.errand() == Errand::Stream => self.refusal(id, call, status, headers),
             Meaning::Refusal if way == Way::Stream => self.no_stream(now, id, call, status),
             Meaning::Refusal => self.refusal(id, call, status, headers),
         }
@@ -147,16 +160,15 @@ impl HttpBack {
         match &mut call.state {
             State::AwaitEvents(sse) => {
                 *chunk = piece;
-                if let Some(event) = sse.next(chunk) {
-                    call.cursor.fruitless = 0;
-                    let mine = event.kind.is_empty() || event.kind == b"message";
-                    match event.data {
-                        Ok(data) if mine && !data.is_empty() => self.reports.push_back(Report::Said(id, data)),
-                        Err(_) if mine => self.reports.push_back(Report::TooLong(id)),
-                        Ok(_) | Err(_) => {}
-                    }
-                }
+                let event = sse.next(chunk);
                 call.note_cursor();
+                self.partial += call.partial();
+                let Some(event) = event else { return };
+                call.cursor.fruitless = 0;
+                if *call.errand() == Errand::Stream {
+                    return self.stream_event(now, id, event);
+                }
+                return self.message_event(id, event);
             }
             State::AwaitBody(status, body) if body.len() + piece.len() <= self.config.max_message => {
                 body.extend_from_slice(piece);
@@ -168,18 +180,31 @@ impl HttpBack {
             }
             State::AwaitBody(..) => {
                 call.state = State::AwaitEnd;
-                self.reports.push_back(Report::TooLong(id));
+                self.reports.push_back(Report::TooLong(id, None));
             }
             State::AwaitReason(_, body) => {
                 let room = LONGEST_REASON.saturating_sub(body.len()).min(piece.len());
                 body.extend_from_slice(piece.get(..room).unwrap_or_default());
             }
-            State::AwaitEnd => {}
-            State::AwaitRetry(_) | State::AwaitReconnect(_) | State::AwaitHead | State::AwaitStream => {
+            State::AwaitAnswer(Exchange::Running) | State::AwaitEnd => {}
+            State::AwaitRetry(_)
+            | State::AwaitReconnect(_)
+            | State::AwaitEndpoint
+            | State::AwaitAnswer(Exchange::Over)
+            | State::AwaitHead => {
                 self.reports.push_back(Report::Note(Note::Unexpected(id)));
             }
         }
         self.partial += call.partial();
+    }
+
+    pub(super) fn message_event(&mut self, id: CallId, event: Event) {
+        let mine = event.kind.is_empty() || event.kind == b"message";
+        match event.data {
+            Ok(data) if mine && !data.is_empty() => self.reports.push_back(Report::Said(id, data)),
+            Err(TooLong(answer)) if mine => self.reports.push_back(Report::TooLong(id, answer)),
+            Ok(_) | Err(_) => {}
+        }
     }
 
     /// That many more bytes of a call's request have left.
@@ -194,13 +219,14 @@ impl HttpBack {
         match std::mem::replace(&mut call.state, State::AwaitEnd) {
             State::AwaitEvents(_) => self.stream_over(now, call, None),
             State::AwaitBody(status, body) => self.body_over(id, call, status, body),
-            State::AwaitReason(status, body) => self.reason_over(call, status, body),
+            State::AwaitReason(status, body) => self.reason_over(now, call, status, body),
+            State::AwaitAnswer(Exchange::Running) => self.keep(id, call, State::AwaitAnswer(Exchange::Over)),
             State::AwaitEnd => {}
-            state @ (State::AwaitHead | State::AwaitStream) => {
-                call.state = state;
-                self.unreached(now, call, CallError::Protocol);
-            }
-            state @ (State::AwaitRetry(_) | State::AwaitReconnect(_)) => {
+            State::AwaitHead => self.unreached(now, call, CallError::Protocol),
+            state @ (State::AwaitRetry(_)
+            | State::AwaitReconnect(_)
+            | State::AwaitEndpoint
+            | State::AwaitAnswer(Exchange::Over)) => {
                 call.state = state;
                 self.unexpected(id, call);
             }
@@ -211,43 +237,37 @@ impl HttpBack {
         let Some(mut call) = self.take(id) else { return };
         match std::mem::replace(&mut call.state, State::AwaitEnd) {
             State::AwaitEvents(_) | State::AwaitBody(..) => self.stream_over(now, call, Some(error)),
-            State::AwaitReason(status, body) => self.reason_over(call, status, body),
+            State::AwaitReason(status, body) => self.reason_over(now, call, status, body),
+            State::AwaitAnswer(Exchange::Running) => self.keep(id, call, State::AwaitAnswer(Exchange::Over)),
             State::AwaitEnd => {}
-            state @ (State::AwaitHead | State::AwaitStream) => {
-                call.state = state;
-                self.unreached(now, call, error);
-            }
-            state @ (State::AwaitRetry(_) | State::AwaitReconnect(_)) => {
+            State::AwaitHead => self.unreached(now, call, error),
+            state @ (State::AwaitRetry(_)
+            | State::AwaitReconnect(_)
+            | State::AwaitEndpoint
+            | State::AwaitAnswer(Exchange::Over)) => {
                 call.state = state;
                 self.unexpected(id, call);
             }
         }
     }
 
-    /// Sends what waits for its turn and gives up what has been quiet too long.
+    /// Sends what waits for its turn and gives up what has hit a limit.
     pub(crate) fn tick(&mut self, now: Time, paused: bool) {
-        let limit = self.config.request_timeout;
-        for id in self.ids(|call| call.deadline(limit, paused).is_some_and(|deadline| deadline.at <= now)) {
+        self.channel_tick(now);
+        let due = |deadline: Option<Deadline>| deadline.filter(|deadline| deadline.at <= now);
+        for id in self.ids(|call| due(call.deadline(&self.config, paused)).is_some()) {
             let Some(call) = self.take(id) else { continue };
-            let quiet = call.quiet(limit, paused).is_some_and(|deadline| deadline.at <= now);
-            match call.state {
-                State::AwaitRetry(_) if !quiet => self.start_as(id, call, State::AwaitHead),
-                State::AwaitReconnect(_) if !quiet => self.start_as(id, call, State::AwaitStream),
-                State::AwaitRetry(_)
-                | State::AwaitReconnect(_)
-                | State::AwaitHead
-                | State::AwaitStream
-                | State::AwaitEvents(_)
-                | State::AwaitBody(..)
-                | State::AwaitReason(..)
-                | State::AwaitEnd => self.expire(id, call),
+            match (due(call.limit(&self.config, paused)), &call.state) {
+                (Some(limit), _) => self.expire(id, call, limit.why),
+                (None, State::AwaitReconnect(_)) => self.start_as(now, id, call, Way::Stream),
+                (None, _) => self.dispatch(now, id, call),
             }
         }
     }
 
     pub(crate) fn deadline(&self, paused: bool) -> Option<Deadline> {
-        let limit = self.config.request_timeout;
-        self.calls.values().fold(None, |first, call| earlier(first, call.deadline(limit, paused)))
+        let channel = if let Link::Sse(channel) = &self.link { channel.deadline() } else { None };
+        self.calls.values().fold(channel, |first, call| earlier(first, call.deadline(&self.config, paused)))
     }
 
     /// May the response of that call be read? Above the budget for unfinished
@@ -265,6 +285,11 @@ impl HttpBack {
     /// Bytes of parcels that may have to be sent, or sent again.
     pub(crate) fn kept(&self) -> usize {
         self.calls.values().map(|call| call.parcel.body.len()).sum()
+    }
+
+    /// The call for a request of our own that has not been answered.
+    pub(crate) fn own(&self, id: &Id) -> Option<CallId> {
+        self.calls.iter().find(|(_, call)| call.errand().own() == Some(id)).map(|(call, _)| *call)
     }
 
     /// The errand of a call that is still under way.
@@ -301,6 +326,8 @@ impl HttpBack {
         call.parcel = Parcel::new(Errand::Settled, Bytes::new());
         if call.waiting() {
             self.take(id);
+        } else if matches!(call.state, State::AwaitAnswer(_)) {
+            call.state = State::AwaitEnd;
         }
     }
 
@@ -308,7 +335,7 @@ impl HttpBack {
     /// server cannot have seen it.
     pub(crate) fn forget(&mut self, request: &Id) -> bool {
         let ids = self.ids(|call| call.errand().request() == Some(request));
-        let unseen = |call: &Call| matches!(call.state, State::AwaitRetry(_)) && !call.errand().repeatable();
+        let unseen = |call: &Call| call.unsent_message() && call.parcel.delivered == Delivered::No;
         let unseen = ids.iter().filter_map(|id| self.calls.get(id)).any(unseen);
         ids.into_iter().for_each(|id| self.settle(id));
         unseen
@@ -337,7 +364,7 @@ impl HttpBack {
         }
     }
 
-    fn ids(&self, wanted: impl Fn(&Call) -> bool) -> Vec<CallId> {
+    pub(super) fn ids(&self, wanted: impl Fn(&Call) -> bool) -> Vec<CallId> {
         self.calls.iter().filter(|(_, call)| wanted(call)).map(|(id, _)| *id).collect()
     }
 
@@ -351,7 +378,7 @@ impl HttpBack {
         self.calls.insert(id, call);
     }
 
-    fn take(&mut self, id: CallId) -> Option<Call> {
+    pub(super) fn take(&mut self, id: CallId) -> Option<Call> {
         let call = self.calls.remove(&id)?;
         self.partial -= call.partial();
         Some(call)
@@ -367,15 +394,14 @@ impl HttpBack {
         CallId(self.next)
     }
 
-    pub(super) fn start(&mut self, call: Call, state: State) {
+    pub(super) fn start(&mut self, now: Time, call: Call, way: Way) {
         let id = self.new_id();
-        self.start_as(id, call, state);
+        self.start_as(now, id, call, way);
     }
 
-    fn start_as(&mut self, id: CallId, mut call: Call, state: State) {
-        call.parcel.attempts += u32::from(matches!(state, State::AwaitHead));
-        call.state = state;
-        call.uploaded = 0;
+    pub(super) fn start_as(&mut self, now: Time, id: CallId, mut call: Call, way: Way) {
+        call.parcel.attempts += u32::from(way != Way::Stream);
+        (call.state, call.way, call.sent, call.uploaded) = (State::AwaitHead, way, now, 0);
         let request = request(&self.config, &call);
         self.reports.push_back(Report::Note(Note::CallStarted { call: id, method: request.method().clone() }));
         self.reports.push_back(Report::Start(id, request));

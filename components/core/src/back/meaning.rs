@@ -15,6 +15,8 @@ pub(crate) enum Meaning {
     Body,
     /// Done; the body does not matter.
     Accepted,
+    /// Taken; the answer comes on the stream.
+    Posted,
     /// The same request belongs to another URL.
     Redirect(Url),
     /// Not now; again after this wait.
@@ -28,9 +30,12 @@ pub(crate) enum Meaning {
 /// How the request was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// As a message of its own.
+    /// As a message that the response answers.
     Message,
-    /// As a GET for events: the listening stream, or a stream resumed.
+    /// As a message to the endpoint of an HTTP+SSE server, which answers on
+    /// its stream.
+    Post,
+    /// As a GET for events: a stream, or the rest of one.
     Stream,
 }
 
@@ -46,14 +51,15 @@ pub(crate) fn meaning(
     let events = is_type(headers, "text/event-stream");
     match (status.as_u16(), way) {
         (200..=299, Way::Stream) if events => Meaning::Events,
-        (200..=299, Way::Message) if !errand.wants_answer() => Meaning::Accepted,
+        (200..=299, Way::Message | Way::Post) if !errand.wants_answer() => Meaning::Accepted,
+        (200..=299, Way::Post) => Meaning::Posted,
         (200..=299, Way::Message) if events => Meaning::Events,
         (200..=299, Way::Message) => Meaning::Body,
         (307 | 308, _) => redirect(url, headers).map_or(Meaning::Refusal, Meaning::Redirect),
         (_, Way::Stream) => Meaning::Refusal,
-        (404, Way::Message) if in_session && *errand != Errand::Goodbye => Meaning::SessionGone,
-        (429 | 503, Way::Message) => retry_after(headers).map_or(Meaning::Refusal, Meaning::Later),
-        (_, Way::Message) => Meaning::Refusal,
+        (404, _) if in_session && *errand != Errand::Goodbye => Meaning::SessionGone,
+        (429 | 503, _) => retry_after(headers).map_or(Meaning::Refusal, Meaning::Later),
+        (_, Way::Message | Way::Post) => Meaning::Refusal,
     }
 }
 

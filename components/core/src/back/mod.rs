@@ -3,6 +3,8 @@
 //! choice of ids must not enter.
 
 mod call;
+mod channel;
+mod detect;
 mod fate;
 pub(crate) mod http;
 mod meaning;

@@ -1,6 +1,7 @@
 //! How a call looks on the wire.
 
-use super::call::{Call, State};
+use super::call::Call;
+use super::meaning::Way;
 use crate::config::Config;
 use crate::parcel::Errand;
 use bytes::Bytes;
@@ -17,8 +18,8 @@ const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/eve
 /// The request of a call in its present state. The protocol's own headers win
 /// over the user's.
 pub(super) fn request(config: &Config, call: &Call) -> Request<Bytes> {
-    let (method, body) = match (&call.state, call.errand()) {
-        (State::AwaitStream, _) => (Method::GET, Bytes::new()),
+    let (method, body) = match (call.way, call.errand()) {
+        (Way::Stream, _) => (Method::GET, Bytes::new()),
         (_, Errand::Goodbye) => (Method::DELETE, Bytes::new()),
         (_, _) => (Method::POST, call.parcel.body.clone()),
     };

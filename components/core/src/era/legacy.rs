@@ -32,6 +32,8 @@ pub(crate) struct Legacy {
 /// What every call of a session carries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Session {
+    /// Counts the sessions; 0 before the first.
+    pub(crate) number: u64,
     pub(crate) id: Option<HeaderValue>,
     pub(crate) version: Option<HeaderValue>,
 }
@@ -138,7 +140,7 @@ impl Legacy {
     pub(crate) fn admit(&mut self, now: Time, parcel: Parcel) -> Option<Parcel> {
         if matches!(parcel.errand, Errand::Initialize(_)) {
             self.phase = Phase::AwaitInitialize;
-            self.session = Session::default();
+            self.session = self.session.none();
             return Some(parcel);
         }
         match self.phase {
@@ -167,6 +169,7 @@ impl Legacy {
                 let parcel = self.held.pop_front()?;
                 self.admit(now, parcel)
             }
+            Phase::Lost if !self.held.is_empty() => self.reinitialize(),
             Phase::AwaitInitialize | Phase::AwaitInitialized(_) | Phase::Lost => None,
         }
     }
@@ -181,7 +184,7 @@ impl Legacy {
     pub(crate) fn opened(&mut self, result: &str, session: Option<HeaderValue>) -> Option<String> {
         let version = message::text_member(result, "protocolVersion");
         let header = version.as_deref().and_then(|version| HeaderValue::from_str(version).ok());
-        self.session = Session { id: session, version: header };
+        self.session = Session { number: self.session.number + 1, id: session, version: header };
         self.phase = Phase::Open;
         version
     }
@@ -191,8 +194,10 @@ impl Legacy {
         self.opened(result, session);
         let settings = self.memory.settings();
         let greeting = Parcel::new(Errand::Initialized, Bytes::from_static(INITIALIZED));
-        let restores =
-            settings.into_iter().map(|message| Parcel::new(Errand::Restore, message.with_id(&self.ids.next())));
+        let restores = settings.into_iter().map(|message| {
+            let id = self.ids.next();
+            Parcel::new(Errand::Restore(id.clone()), message.with_id(&id))
+        });
         let own: Vec<Parcel> = std::iter::once(greeting).chain(restores).collect();
         for parcel in own.into_iter().rev() {
             // These open the new session; they are no reason for another one.
@@ -232,6 +237,13 @@ impl Legacy {
         self.held.clear();
     }
 
+    /// The session has ended with the stream that carried it.
+    pub(crate) fn ended(&mut self) {
+        if matches!(self.phase, Phase::Open | Phase::AwaitInitialized(_)) && self.memory.initialize.is_some() {
+            self.phase = Phase::Lost;
+        }
+    }
+
     /// The server does not know the session that `parcel` was sent in.
     pub(crate) fn lost(&mut self, now: Time, mut parcel: Parcel, session: &Session) -> Recovery {
         if parcel.recoveries > 0 || self.memory.initialize.is_none() {
@@ -254,9 +266,16 @@ impl Legacy {
     fn reinitialize(&mut self) -> Option<Parcel> {
         let message = self.memory.initialize.clone()?;
         self.phase = Phase::AwaitInitialize;
-        self.session = Session::default();
+        self.session = self.session.none();
         let id = self.ids.next();
         Some(Parcel::new(Errand::Reinitialize(id.clone()), message.with_id(&id)))
+    }
+}
+
+impl Session {
+    /// The state after this session and before the next.
+    fn none(&self) -> Self {
+        Self { number: self.number, id: None, version: None }
     }
 }
 

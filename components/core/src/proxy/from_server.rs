@@ -24,12 +24,13 @@ impl Proxy {
             Report::Said(id, bytes) => self.server_said(id, bytes),
             Report::Body(id, status, body) => self.server_body(id, status, body),
             Report::Over(id) => self.back.over(id),
-            Report::TooLong(id) => self.too_long(id),
+            Report::TooLong(id, answer) => self.too_long(id, answer),
             Report::Taken(errand) => self.taken(&errand),
             Report::Failed(errand, failure) => self.failed(errand, &failure),
             Report::Refused(errand, failure, body) => self.refused(errand, &failure, body),
             Report::Expired(errand, failure) => self.expired(errand, &failure),
-            Report::SessionGone(parcel, session) => self.session_gone(parcel, &session),
+            Report::SessionGone(parcel, session, failure) => self.session_gone(parcel, &session, &failure),
+            Report::SessionEnded => self.session_ended(),
             Report::Note(note) => self.note(note),
         }
     }
@@ -106,21 +107,23 @@ impl Proxy {
     /// with our id as a server writes it that knows only doubles, belongs to
     /// the request that was sent there.
     fn server_answered(&mut self, call: CallId, id: Option<&Id>, message: Message) {
-        let errand = self.back.errand(call).cloned().unwrap_or(Errand::Settled);
         if let Some(id) = id.filter(|id| self.route.is_open(id)) {
             return self.answered(id, message);
         }
+        let call = id.and_then(|id| self.back.own(id)).unwrap_or(call);
+        let errand = self.back.errand(call).cloned().unwrap_or(Errand::Settled);
         let fits = |own: &Id| id.is_none_or(|id| id.same_as_double(own));
         match &errand {
             Errand::Request { id: own, .. } | Errand::Initialize(own) if fits(own) => self.answered(own, message),
             Errand::Reinitialize(_) => self.reinitialized(call, &errand, &message),
-            Errand::Restore => self.back.settle(call),
+            Errand::Restore(_) => self.back.settle(call),
             Errand::Request { .. }
             | Errand::Initialize(_)
             | Errand::Initialized
             | Errand::Notification
             | Errand::Answer
             | Errand::Listen
+            | Errand::Stream
             | Errand::Goodbye
             | Errand::Settled => self.note(Note::LateAnswer),
         }
@@ -131,7 +134,7 @@ impl Proxy {
         if opens && message.error().is_empty() {
             let session = self.back.offered(&Errand::Initialize(id.clone()));
             let version = self.era.opened(message.result(), session);
-            self.note(Note::SessionOpened { version });
+            self.note(Note::SessionOpened { transport: self.back.transport(), version });
         }
         let refused = opens && !message.error().is_empty();
         let conclusion = if message.error().is_empty() { Conclusion::Succeeded } else { Conclusion::Failed };
@@ -162,10 +165,11 @@ impl Proxy {
             Errand::Request { .. }
             | Errand::Initialize(_)
             | Errand::Reinitialize(_)
-            | Errand::Restore
+            | Errand::Restore(_)
             | Errand::Notification
             | Errand::Answer
             | Errand::Listen
+            | Errand::Stream
             | Errand::Settled => {}
         }
     }
@@ -177,10 +181,14 @@ impl Proxy {
     }
 
     /// What is over the limit in the response to a request is taken for its
-    /// answer; the rest of that response is not read.
-    fn too_long(&mut self, call: CallId) {
+    /// answer; the rest of that response is not read. Elsewhere the answer
+    /// itself says whose it is.
+    fn too_long(&mut self, call: CallId, answer: Option<Id>) {
         let errand = self.back.errand(call).cloned().unwrap_or(Errand::Settled);
-        if errand.wants_answer() {
+        if let Some(id) = answer.filter(|id| self.route.is_open(id) && !errand.wants_answer()) {
+            let failure = self.back.failure(&id, self.back.too_long(call));
+            self.answer_with(&id, &failure);
+        } else if errand.wants_answer() {
             self.failed(errand, &self.back.too_long(call));
             self.back.stop(call);
         } else {
@@ -228,7 +236,7 @@ impl Proxy {
             }
             Errand::Notification | Errand::Answer => self.undelivered(failure),
             Errand::Goodbye => self.said_goodbye(),
-            Errand::Restore | Errand::Listen | Errand::Settled => {}
+            Errand::Restore(_) | Errand::Listen | Errand::Stream | Errand::Settled => {}
         }
     }
 
@@ -246,7 +254,7 @@ impl Proxy {
         self.note(Note::Undelivered { status });
     }
 
-    fn session_gone(&mut self, parcel: Parcel, session: &Session) {
+    fn session_gone(&mut self, parcel: Parcel, session: &Session, failure: &Failure) {
         match self.era.lost(self.now, parcel, session) {
             Recovery::Resend(parcel) => self.send(parcel),
             Recovery::Waits => {}
@@ -256,12 +264,15 @@ impl Proxy {
                 self.send(parcel);
             }
             Recovery::Impossible(parcel) => {
-                let mut failure = Failure::status(StatusCode::NOT_FOUND, &[]);
-                failure.data.phase = Phase::Session;
-                let failure = parcel.failure(failure);
+                let failure = parcel.failure(failure.clone());
                 self.failed(parcel.errand, &failure);
             }
         }
+    }
+
+    fn session_ended(&mut self) {
+        self.era.ended();
+        self.drop_asks();
     }
 
     fn not_opened(&mut self, why: &str) {

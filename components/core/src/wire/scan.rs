@@ -39,6 +39,11 @@ impl Scan {
         self.id.filter(|_| self.has_method)
     }
 
+    /// The id, if the message is an answer as far as it was seen.
+    pub(crate) fn answer_id(self) -> Option<Id> {
+        self.id.filter(|_| !self.has_method)
+    }
+
     fn step(&mut self, byte: u8) {
         if self.in_string {
             return self.step_in_string(byte);
@@ -114,6 +119,15 @@ mod tests {
         for (text, want) in cases {
             let got = Scan::of(text.as_bytes()).request_id();
             assert_eq!(got.as_ref().map(Id::text), *want, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_answer_has_an_id_and_no_method() {
+        let cases = [(r#"{"result":{"id":1},"id":3}"#, Some("3")), (r#"{"id":3,"method":"x"}"#, None), ("{}", None)];
+        for (text, want) in cases {
+            let got = Scan::of(text.as_bytes()).answer_id();
+            assert_eq!(got.as_ref().map(Id::text), want, "{text}");
         }
     }
 }

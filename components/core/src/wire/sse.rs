@@ -3,6 +3,9 @@
 //! goes from the chunk straight into the event, so a big message is copied
 //! once. What an event means to MCP is not known here.
 
+use crate::wire::message::Id;
+use crate::wire::scan::Scan;
+
 /// Longest value of `event`, `id` or `retry` that is looked at.
 const LONGEST_VALUE: usize = 4096;
 const BOM: &[u8] = b"\xEF\xBB\xBF";
@@ -17,8 +20,8 @@ pub(crate) struct Sse {
     after_cr: bool,
     /// `None` until the block has a `data` field.
     data: Option<Vec<u8>>,
-    /// The block's data went over the limit and is not kept.
-    over: bool,
+    /// Set while the block's data is over the limit and not kept.
+    over: Option<Box<Scan>>,
     kind: Vec<u8>,
     next_id: Vec<u8>,
     id: Vec<u8>,
@@ -51,13 +54,13 @@ enum Field {
 pub(crate) struct Event {
     /// The event type; empty for the default, `message`.
     pub(crate) kind: Vec<u8>,
-    /// The data, or nothing but the fact that it was over the limit.
+    /// The data, or what is left of it when it was over the limit.
     pub(crate) data: Result<Vec<u8>, TooLong>,
 }
 
-/// The data of an event was over the limit.
+/// The data of an event was over the limit. If it was an answer: its id.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TooLong;
+pub(crate) struct TooLong(pub(crate) Option<Id>);
 
 impl Sse {
     pub(crate) fn new(max: usize) -> Self {
@@ -66,7 +69,7 @@ impl Sse {
             bom: Some(0),
             after_cr: false,
             data: None,
-            over: false,
+            over: None,
             kind: Vec::new(),
             next_id: Vec::new(),
             id: Vec::new(),
@@ -177,9 +180,12 @@ impl Sse {
 
     fn feed_data(&mut self, piece: &[u8]) {
         let Some(data) = &mut self.data else { return };
-        if self.over || data.len() + piece.len() > self.max {
-            self.over = true;
-            *data = Vec::new();
+        if let Some(scan) = &mut self.over {
+            scan.feed(piece);
+        } else if data.len() + piece.len() > self.max {
+            let mut scan = Scan::of(&std::mem::take(data));
+            scan.feed(piece);
+            self.over = Some(Box::new(scan));
         } else {
             data.extend_from_slice(piece);
         }
@@ -213,7 +219,7 @@ impl Sse {
         self.id.clone_from(&self.next_id);
         let kind = std::mem::take(&mut self.kind);
         let data = self.data.take()?;
-        let data = if std::mem::take(&mut self.over) { Err(TooLong) } else { Ok(data) };
+        let data = self.over.take().map_or(Ok(data), |scan| Err(TooLong(scan.answer_id())));
         Some(Event { kind, data })
     }
 }
@@ -250,7 +256,8 @@ mod tests {
         for piece in pieces {
             let mut input = *piece;
             while let Some(event) = sse.next(&mut input) {
-                let data = event.data.map_or("!".to_owned(), |data| String::from_utf8(data).unwrap());
+                let over = |TooLong(id)| format!("!{}", id.as_ref().map_or("", Id::text));
+                let data = event.data.map_or_else(over, |data| String::from_utf8(data).unwrap());
                 out += &format!("{}|{data};", String::from_utf8_lossy(&event.kind));
             }
             assert!(sse.held() <= 40);
@@ -289,6 +296,8 @@ mod tests {
             ("data: 01234567890123456789012345678901234567890\n\ndata: x\n\n", "|!;|x; id= retry="),
             ("data: 0123456789012345678901234567890123456789\ndata: 1\ndata: 2\n\ndata: x\n\n", "|!;|x; id= retry="),
             (&format!("{}\n", "data\n".repeat(42)), "|!; id= retry="),
+            ("data: {\"id\":7,\"result\":\"0123456789012345678901234567890123456789\"}\n\n", "|!7; id= retry="),
+            ("data: {\"method\":\"0123456789012345678901234567890123456789\",\ndata:\"id\":7}\n\n", "|!; id= retry="),
             ("data: 😀é\n\n", "|😀é; id= retry="),
             ("data: cut", " id= retry="),
             ("data: cut\n", " id= retry="),

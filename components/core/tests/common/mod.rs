@@ -39,7 +39,11 @@ impl Bench {
     }
 
     pub fn with(set: impl FnOnce(&mut Config)) -> Self {
-        let mut config = Config::new(URL).unwrap();
+        Self::at(URL, set)
+    }
+
+    pub fn at(url: &str, set: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config::new(url).unwrap();
         set(&mut config);
         let proxy = Proxy::new(&config, 1, Time(0));
         Self { proxy, now: 0, said: VecDeque::new(), notes: Vec::new(), requests: BTreeMap::new() }
@@ -329,6 +333,10 @@ impl Bench {
 
     pub fn rpc(&self, call: CallId) -> Value {
         serde_json::from_slice(self.requests[&call].body()).unwrap()
+    }
+
+    pub fn rpc_id(&self, call: CallId) -> String {
+        self.rpc(call)["id"].to_string()
     }
 
     pub fn noted(&self, wanted: impl Fn(&Note) -> bool) -> usize {

@@ -1,0 +1,288 @@
+//! HTTP+SSE of 2024-11-05. One stream names the endpoint for messages and
+//! brings everything that the server says; it *is* the session, and when it
+//! ends, nothing that was sent into it will be answered any more. Streamable
+//! HTTP must not enter.
+
+use super::call::{Call, State};
+use super::detect::Link;
+use super::http::{HttpBack, Report};
+use super::meaning::Way;
+use crate::backoff;
+use crate::boundary::{CallError, CallId};
+use crate::era::legacy::Session;
+use crate::failure::{Attempt, Delivered, Failure, Phase};
+use crate::note::Note;
+use crate::parcel::{Errand, Parcel};
+use crate::time::{Deadline, Time, Why};
+use crate::wire::sse::Event;
+use bytes::Bytes;
+use http::StatusCode;
+use url::Url;
+
+/// The two endpoints of a server.
+#[derive(Debug, Default)]
+pub(crate) struct Channel {
+    pub(super) gate: Gate,
+    /// A handshake has been sent over this stream.
+    greeted: bool,
+    /// A gateway strips the beginning of the path, and the server does not know.
+    prefixed: bool,
+    /// What led here, while it is only a guess.
+    guess: Option<Attempt>,
+}
+
+/// Whether messages can be sent.
+#[derive(Debug, Default)]
+pub(super) enum Gate {
+    /// There is no stream.
+    #[default]
+    Closed,
+    /// The stream has until then to name the endpoint.
+    Opening(Time),
+    /// Messages go there.
+    Open(Url),
+}
+
+impl Channel {
+    /// A channel that is only a guess, for the reason of this attempt.
+    pub(super) fn guessed(attempt: Attempt, handshake: bool) -> Self {
+        Self { guess: Some(attempt), greeted: handshake, ..Self::default() }
+    }
+
+    /// When the server must have named its endpoint.
+    pub(super) fn deadline(&self) -> Option<Deadline> {
+        match self.gate {
+            Gate::Opening(at) => Some(Deadline { at, why: Why::Endpoint }),
+            Gate::Closed | Gate::Open(_) => None,
+        }
+    }
+
+    fn opening(&self) -> bool {
+        matches!(self.gate, Gate::Opening(_))
+    }
+}
+
+impl HttpBack {
+    /// A handshake wants to go: every session has a stream of its own.
+    pub(super) fn renew_stream(&mut self, now: Time) {
+        let Link::Sse(channel) = &mut self.link else { return };
+        if std::mem::replace(&mut channel.greeted, true) {
+            self.ids(|call| *call.errand() == Errand::Stream).into_iter().for_each(|id| self.stop(id));
+            self.end_session(now, None);
+        }
+    }
+
+    /// Opens the stream, unless it is there.
+    pub(super) fn open_stream(&mut self, now: Time) {
+        let Link::Sse(channel) = &mut self.link else { return };
+        if matches!(channel.gate, Gate::Closed) {
+            channel.gate = Gate::Opening(now.after(self.config.endpoint_timeout));
+            let parcel = Parcel::new(Errand::Stream, Bytes::new());
+            let call = Call::new(now, parcel, self.config.url.clone(), Session::default());
+            self.start(now, call, Way::Stream);
+        }
+    }
+
+    /// The stream was expected to name the endpoint, or does so.
+    pub(super) fn stream_event(&mut self, now: Time, id: CallId, event: Event) {
+        let Link::Sse(channel) = &self.link else { return };
+        if event.kind == b"endpoint" {
+            let data = event.data.unwrap_or_default();
+            return self.endpoint(now, id, &String::from_utf8_lossy(&data));
+        }
+        if channel.opening() {
+            let kind = if event.kind.is_empty() { "message".into() } else { String::from_utf8_lossy(&event.kind) };
+            let why = format!("its event stream begins with `{kind}`, not with `endpoint`");
+            self.stop(id);
+            return self.not_opened(Failure::body(StatusCode::OK, &why, &[]));
+        }
+        self.message_event(id, event);
+    }
+
+    fn endpoint(&mut self, now: Time, id: CallId, data: &str) {
+        let Some(stream) = self.calls.get(&id).map(|call| call.url.clone()) else { return };
+        let prefixed = matches!(&self.link, Link::Sse(channel) if channel.prefixed);
+        let url = match resolve(&stream, data) {
+            Ok(url) if prefixed => under_prefix(&stream, &url).unwrap_or(url),
+            Ok(url) => url,
+            Err(why) => {
+                self.stop(id);
+                return self.not_opened(Failure::new(Phase::Session, Delivered::No, why));
+            }
+        };
+        let Link::Sse(channel) = &mut self.link else { return };
+        channel.gate = Gate::Open(url);
+        channel.guess = None;
+        self.reports.push_back(Report::Note(Note::StreamOpened));
+        for id in self.ids(|call| matches!(call.state, State::AwaitEndpoint)) {
+            if let Some(call) = self.take(id) {
+                self.dispatch(now, id, call);
+            }
+        }
+    }
+
+    /// The stream brought no endpoint: what waits for it cannot go.
+    pub(super) fn not_opened(&mut self, failure: Failure) {
+        let Link::Sse(channel) = &mut self.link else { return };
+        channel.gate = Gate::Closed;
+        channel.greeted = false;
+        let failure = match channel.guess.take() {
+            None => failure.undelivered(),
+            Some(first) => {
+                self.link = Link::Unknown;
+                Failure::undetected(vec![first, Attempt::new("GET", &failure)])
+            }
+        };
+        for id in self.ids(|call| matches!(call.state, State::AwaitEndpoint)) {
+            if let Some(call) = self.take(id) {
+                self.fail(&call, failure.clone());
+            }
+        }
+    }
+
+    /// The stream could not be opened now; it is tried again, a few times.
+    pub(super) fn stream_unreached(&mut self, now: Time, mut call: Call, failure: Failure, passing: bool) {
+        if !passing || call.cursor.unreached >= self.config.retries {
+            return self.not_opened(failure);
+        }
+        let wait = backoff::retry(call.cursor.unreached, &mut self.rng);
+        call.cursor.unreached += 1;
+        let id = self.new_id();
+        self.keep(id, call, State::AwaitReconnect(now.after(wait)));
+    }
+
+    /// The server has let us wait for its endpoint for too long.
+    pub(super) fn channel_tick(&mut self, now: Time) {
+        let Link::Sse(channel) = &self.link else { return };
+        if channel.deadline().is_some_and(|deadline| deadline.at <= now) {
+            self.ids(|call| *call.errand() == Errand::Stream).into_iter().for_each(|id| self.stop(id));
+            let (limit, what) = (self.config.endpoint_timeout, "the server's event stream named no endpoint within");
+            self.not_opened(Failure::late(Phase::Session, Delivered::No, what, limit, "--endpoint-timeout"));
+        }
+    }
+
+    /// The stream has ended, before or after it named the endpoint.
+    pub(super) fn stream_lost(&mut self, now: Time, error: Option<CallError>) {
+        let Link::Sse(channel) = &self.link else { return };
+        if channel.opening() {
+            let why = "its event stream ended before it named an endpoint";
+            return self.not_opened(Failure::body(StatusCode::OK, why, &[]));
+        }
+        self.reports.push_back(Report::Note(Note::StreamLost));
+        self.reports.push_back(Report::SessionEnded);
+        self.end_session(now, error);
+    }
+
+    /// Nothing that was sent into the session will be answered. What has not
+    /// left, or may go twice, goes into the next one.
+    fn end_session(&mut self, now: Time, error: Option<CallError>) {
+        if let Link::Sse(channel) = &mut self.link {
+            (channel.gate, channel.greeted) = (Gate::Closed, false);
+        }
+        let concerned = |call: &Call| {
+            let sent = matches!(call.state, State::AwaitHead | State::AwaitAnswer(_)) && call.way == Way::Post;
+            matches!(call.state, State::AwaitRetry(_)) || (sent && call.errand().wants_answer())
+        };
+        for id in self.ids(concerned) {
+            let Some(mut call) = self.take(id) else { continue };
+            self.drop_exchange(id, &call);
+            let sent = !call.unsent_message();
+            let failure = if sent { Failure::stream(error) } else { Failure::call(error.unwrap_or(CallError::Reset)) };
+            let again = match call.errand() {
+                Errand::Request { repeatable, .. } => *repeatable || !sent,
+                Errand::Initialize(_) | Errand::Notification => true,
+                Errand::Reinitialize(_)
+                | Errand::Restore(_)
+                | Errand::Initialized
+                | Errand::Answer
+                | Errand::Listen
+                | Errand::Stream
+                | Errand::Goodbye
+                | Errand::Settled => false,
+            };
+            if !again {
+                self.fail(&call, failure);
+                continue;
+            }
+            if sent {
+                call.parcel.delivered = Delivered::Maybe;
+            }
+            call.heard = now;
+            self.reports.push_back(Report::SessionGone(call.parcel, call.session, failure));
+        }
+    }
+
+    /// Where a message goes that the named endpoint does not know: a gateway
+    /// may have stripped the beginning of the path that the server is under.
+    pub(super) fn second_endpoint(&self, call: &Call) -> Option<Url> {
+        let Link::Sse(channel) = &self.link else { return None };
+        let first = !channel.prefixed && matches!(&channel.gate, Gate::Open(url) if *url == call.url);
+        under_prefix(&self.config.url, &call.url).filter(|url| first && *url != call.url)
+    }
+
+    /// A message was taken; where, is the endpoint.
+    pub(super) fn endpoint_proven(&mut self, url: &Url) {
+        let Link::Sse(channel) = &mut self.link else { return };
+        if matches!(&channel.gate, Gate::Open(endpoint) if endpoint != url) {
+            channel.prefixed = true;
+            channel.gate = Gate::Open(url.clone());
+        }
+    }
+}
+
+/// The endpoint that the stream at `stream` names. It must be on its origin.
+fn resolve(stream: &Url, data: &str) -> Result<Url, String> {
+    let url = stream.join(data.trim()).map_err(|_| "the server named an endpoint that is no URL".to_owned())?;
+    if url.origin() != stream.origin() {
+        let origin = url.origin().ascii_serialization();
+        return Err(format!("the server named an endpoint on another origin, {origin}, which is not trusted"));
+    }
+    Ok(url)
+}
+
+/// The same path, below the folder that the stream is in.
+fn under_prefix(stream: &Url, endpoint: &Url) -> Option<Url> {
+    let (folder, _) = stream.path().rsplit_once('/')?;
+    if folder.is_empty() || endpoint.path().starts_with(&format!("{folder}/")) {
+        return None;
+    }
+    let mut url = endpoint.clone();
+    url.set_path(&format!("{folder}{}", endpoint.path()));
+    Some(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    #[test]
+    fn an_endpoint_is_resolved_against_the_stream_and_stays_on_its_origin() {
+        let stream = url("https://h:8/a/sse?k=1");
+        let cases = [
+            ("/messages?s=1", "https://h:8/messages?s=1"),
+            ("messages", "https://h:8/a/messages"),
+            ("?sessionId=1", "https://h:8/a/sse?sessionId=1"),
+            (" https://h:8/m\n", "https://h:8/m"),
+            ("", "https://h:8/a/sse?k=1"),
+        ];
+        for (data, want) in cases {
+            assert_eq!(resolve(&stream, data).unwrap().as_str(), want, "{data}");
+        }
+        for refused in ["https://evil.example/m", "http://h:8/m", "https://h/m", "//evil/m", "file:///m", "http://["] {
+            assert!(resolve(&stream, refused).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_stripped_prefix_is_put_back_once() {
+        let prefix = |stream, endpoint| under_prefix(&url(stream), &url(endpoint)).map(String::from);
+        let want = Some("https://h/team/a/messages?s=1".to_owned());
+        assert_eq!(prefix("https://h/team/a/sse", "https://h/messages?s=1"), want);
+        assert_eq!(prefix("https://h/team/a/sse", "https://h/team/a/messages"), None);
+        assert_eq!(prefix("https://h/sse", "https://h/messages"), None);
+    }
+}
