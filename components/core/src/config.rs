@@ -1,6 +1,7 @@
 //! What a machine is told before it starts. Reading it is the one call of the
 //! core that can fail. Defaults are those of the behaviour contract.
 
+use crate::quirks::Quirks;
 use http::{HeaderMap, Uri};
 use std::fmt;
 use std::time::Duration;
@@ -26,6 +27,10 @@ pub struct Config {
     pub retries: u32,
     /// The longest message, in bytes, in either direction.
     pub max_message: usize,
+    /// When the server is asked for a sign of life.
+    pub keep_alive: KeepAlive,
+    /// What is put up with.
+    pub quirks: Quirks,
     /// How long open requests may take after the client closed its side.
     pub drain_timeout: Duration,
 }
@@ -39,6 +44,17 @@ pub enum Transport {
     StreamableHttp,
     /// HTTP+SSE of 2024-11-05: one stream, and an endpoint that it names.
     Sse,
+}
+
+/// When the server of an idle session gets a ping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeepAlive {
+    /// Once the path has cut an idle stream, often enough that it does not again.
+    Auto,
+    /// Never.
+    Off,
+    /// After this much silence.
+    Every(Duration),
 }
 
 /// A configuration that cannot work.
@@ -81,6 +97,8 @@ impl Config {
             total_timeout: None,
             retries: 3,
             max_message: 64 << 20,
+            keep_alive: KeepAlive::Auto,
+            quirks: Quirks::default(),
             drain_timeout: Duration::from_secs(5),
         })
     }

@@ -28,13 +28,15 @@ mod front;
 mod note;
 mod parcel;
 mod proxy;
+mod quirks;
 mod rng;
 mod route;
 mod time;
 pub mod wire;
 
 pub use boundary::{CallError, CallId, Exit, Input, Output, Side, Sink, Source};
-pub use config::{Config, ConfigError, Transport};
+pub use config::{Config, ConfigError, KeepAlive, Transport};
 pub use note::{Blame, Note};
 pub use proxy::Proxy;
+pub use quirks::Quirks;
 pub use time::{Deadline, Time, Why};

@@ -37,6 +37,8 @@ pub(crate) enum Errand {
     Reinitialize(Id),
     /// A setting of the lost session, sent again by us.
     Restore(Id),
+    /// A ping of ours.
+    KeepAlive(Id),
     /// `notifications/initialized`, of the client or ours.
     Initialized,
     /// Any other notification.
@@ -74,7 +76,11 @@ impl Errand {
     /// The response must bring an answer.
     pub(crate) fn wants_answer(&self) -> bool {
         match self {
-            Self::Request { .. } | Self::Initialize(_) | Self::Reinitialize(_) | Self::Restore(_) => true,
+            Self::Request { .. }
+            | Self::Initialize(_)
+            | Self::Reinitialize(_)
+            | Self::Restore(_)
+            | Self::KeepAlive(_) => true,
             Self::Initialized
             | Self::Notification
             | Self::Answer
@@ -89,7 +95,9 @@ impl Errand {
     pub(crate) fn repeatable(&self) -> bool {
         match self {
             Self::Request { repeatable, .. } => *repeatable,
-            Self::Initialize(_) | Self::Reinitialize(_) | Self::Restore(_) | Self::Initialized => true,
+            Self::Initialize(_) | Self::Reinitialize(_) | Self::Restore(_) | Self::KeepAlive(_) | Self::Initialized => {
+                true
+            }
             Self::Notification | Self::Answer | Self::Listen | Self::Stream | Self::Goodbye | Self::Settled => false,
         }
     }
@@ -105,6 +113,7 @@ impl Errand {
             Self::Request { id, .. } | Self::Initialize(id) => Some(id),
             Self::Reinitialize(_)
             | Self::Restore(_)
+            | Self::KeepAlive(_)
             | Self::Initialized
             | Self::Notification
             | Self::Answer
@@ -118,7 +127,7 @@ impl Errand {
     /// The id of a request that is ours alone; the client knows nothing of it.
     pub(crate) fn own(&self) -> Option<&Id> {
         match self {
-            Self::Reinitialize(id) | Self::Restore(id) => Some(id),
+            Self::Reinitialize(id) | Self::Restore(id) | Self::KeepAlive(id) => Some(id),
             Self::Request { .. }
             | Self::Initialize(_)
             | Self::Initialized

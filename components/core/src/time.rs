@@ -46,6 +46,10 @@ pub enum Why {
     Endpoint,
     /// A request has taken too long, whatever was heard of it.
     Total,
+    /// The server of an idle session is asked for a sign of life.
+    KeepAlive,
+    /// A session that ended with its stream is opened again.
+    Reopen,
     /// Held messages go out although `initialized` was never acknowledged.
     Greeting,
     /// The client closed its side; what is still open gets an answer.

@@ -353,3 +353,21 @@ fn a_new_initialized_replaces_the_listening_stream() {
     bench.called("GET");
     bench.silent();
 }
+
+#[test]
+fn a_second_listening_stream_that_is_refused_is_tried_again_ever_more_slowly() {
+    for status in [409, 400] {
+        let (mut bench, mut listen) = Bench::listening();
+        bench.end(listen);
+        for wait in [1_000, 2_000, 4_000] {
+            let (waited, why) = bench.wait_for_deadline();
+            assert!((wait..=wait + wait / 10).contains(&waited) && why == Why::Reconnect, "{waited}");
+            listen = bench.called("GET");
+            bench.head(listen, status, &[]);
+            bench.cancelled(listen);
+        }
+        bench.say(&tool("1"));
+        bench.called("POST tools/call 1");
+        bench.silent();
+    }
+}

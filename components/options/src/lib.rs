@@ -7,6 +7,7 @@
 
 mod header;
 mod parse;
+mod quirk;
 mod table;
 mod url;
 mod value;
@@ -14,6 +15,7 @@ mod value;
 use std::{fmt, path::PathBuf, time::Duration};
 
 pub use parse::parse;
+pub use quirk::Quirk;
 
 /// Who reads the command line. A component has no files and no secrets store,
 /// so some options exist only in the native host.
@@ -49,6 +51,9 @@ pub struct Options {
     pub retries: u32,
     pub max_message_bytes: usize,
     pub drain_timeout: Duration,
+    pub keep_alive: KeepAlive,
+    /// Switched by the user; the last word on one counts.
+    pub quirks: Vec<(Quirk, bool)>,
     pub debug: bool,
     /// Always empty in [`Shell::Component`].
     pub host: HostOptions,
@@ -60,6 +65,15 @@ pub enum Transport {
     Auto,
     StreamableHttp,
     Sse,
+}
+
+/// When an idle server gets a ping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KeepAlive {
+    #[default]
+    Auto,
+    Off,
+    Every(Duration),
 }
 
 /// What only a native host can do.
@@ -122,6 +136,15 @@ impl Options {
             ("--drain-timeout", millis(self.drain_timeout)),
         ];
         let mut args: Vec<String> = pairs.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect();
+        let keep_alive = match self.keep_alive {
+            KeepAlive::Auto => "auto".to_owned(),
+            KeepAlive::Off => "off".to_owned(),
+            KeepAlive::Every(time) => millis(time),
+        };
+        args.extend(["--keep-alive".to_owned(), keep_alive]);
+        for (quirk, on) in &self.quirks {
+            args.push(format!("--quirk={}={}", quirk.name(), if *on { "on" } else { "off" }));
+        }
         args.extend(self.debug.then(|| "--debug".to_owned()));
         args.extend(["--".to_owned(), self.url.clone()]);
         args

@@ -4,7 +4,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use crate::{
-    ClientIdentity, Command, HostOptions, Options, Shell, Transport, UsageError, header,
+    ClientIdentity, Command, HostOptions, KeepAlive, Options, Quirk, Shell, Transport, UsageError, header,
     table::{self, Kind, Native, Shared, Spec},
     url, value,
 };
@@ -57,6 +57,8 @@ impl<'a> Draft<'a> {
             retries: 3,
             max_message_bytes: MAX_MESSAGE_BYTES,
             drain_timeout: Duration::from_secs(5),
+            keep_alive: KeepAlive::Auto,
+            quirks: Vec::new(),
             debug: matches!(env("DEBUG").as_deref(), Some("1" | "true")),
             host: HostOptions::default(),
         };
@@ -123,6 +125,11 @@ impl<'a> Draft<'a> {
             }
             Shared::MaxMessageBytes => options.max_message_bytes = message_bytes(spec, text)?,
             Shared::DrainTimeout => options.drain_timeout = duration(spec, text)?,
+            Shared::KeepAlive => options.keep_alive = keep_alive(spec, text)?,
+            Shared::Quirk => {
+                let quirk = Quirk::parse(text);
+                options.quirks.push(quirk.ok_or_else(|| wrong(spec, text, &quirk_names()))?);
+            }
         }
         Ok(())
     }
@@ -172,6 +179,22 @@ fn one_authorization(headers: &[(String, String)]) -> Result<(), UsageError> {
 
 fn duration(spec: &Spec, text: &str) -> Result<Duration, UsageError> {
     value::duration(text).ok_or_else(|| wrong(spec, text, "a time like 30s, 500ms or 2m"))
+}
+
+fn keep_alive(spec: &Spec, text: &str) -> Result<KeepAlive, UsageError> {
+    match text {
+        "auto" => Ok(KeepAlive::Auto),
+        "off" => Ok(KeepAlive::Off),
+        _ => {
+            let time = value::duration(text).and_then(above_zero);
+            time.map(KeepAlive::Every).ok_or_else(|| wrong(spec, text, "auto, off or a time like 25s"))
+        }
+    }
+}
+
+fn quirk_names() -> String {
+    let names: Vec<&str> = Quirk::TABLE.into_iter().map(|(_, name, _)| name).collect();
+    format!("NAME=on or NAME=off with one of {}", names.join(", "))
 }
 
 fn limited(spec: &Spec, text: &str) -> Result<Duration, UsageError> {

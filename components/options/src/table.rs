@@ -2,7 +2,7 @@
 //! use it. Parsing and `--help` both come from here, and so does the nearest
 //! name that an unknown option is answered with.
 
-use crate::Shell;
+use crate::{Quirk, Shell};
 
 /// What an option is: the kind says whether it takes a value and who may use it.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +27,8 @@ pub(crate) enum Shared {
     Retries,
     MaxMessageBytes,
     DrainTimeout,
+    KeepAlive,
+    Quirk,
 }
 
 /// Options with a value that only the native host can honour.
@@ -91,6 +93,8 @@ const TABLE: &[Spec] = &[
     option(Kind::Shared(Shared::Retries), "--retries", &[], "N", "try a failed connection N more times (default 3)"),
     option(Kind::Shared(Shared::MaxMessageBytes), "--max-message-bytes", &[], "SIZE", "largest message, each way (default 64MiB)"),
     option(Kind::Shared(Shared::DrainTimeout), "--drain-timeout", &[], "TIME", "wait for open requests after stdin ends (default 5s)"),
+    option(Kind::Shared(Shared::KeepAlive), "--keep-alive", &[], "WHEN", "ping an idle server: auto (default: once idle streams were cut), off, or after TIME"),
+    option(Kind::Shared(Shared::Quirk), "--quirk", &[], "NAME=on|off", "switch a tolerance for what peers get wrong (all on); repeatable"),
     option(Kind::Native(Native::AllowHost), "--allow-host", &[], "HOST[:PORT]", "also allow requests to HOST, without credentials; repeatable"),
     option(Kind::Native(Native::HeaderFile), "--header-file", &[], "FILE", "headers, one `Name: value` a line, # comments; repeatable"),
     option(Kind::Native(Native::CaCert), "--ca-cert", &[], "FILE", "also trust the PEM certificates in FILE; repeatable"),
@@ -155,6 +159,10 @@ fn help(shell: Shell) -> String {
     );
     for spec in TABLE.iter().filter(|spec| spec.offered_in(shell)) {
         text.push_str(&format!("{:<34}{}\n", spec.usage(), spec.help));
+    }
+    text.push_str("\nQuirks:\n");
+    for (_, name, reason) in Quirk::TABLE {
+        text.push_str(&format!("  {name:<18}{reason}\n"));
     }
     text.push_str(NOTES);
     text.push_str(match shell {

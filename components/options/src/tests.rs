@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{AllowedHost, Command, Options, Shell, Transport, UsageError, parse};
+use super::{AllowedHost, Command, KeepAlive, Options, Quirk, Shell, Transport, UsageError, parse};
 
 const URL: &str = "https://example.com/mcp";
 
@@ -259,4 +259,26 @@ fn help_lists_what_the_shell_can_do() {
 fn a_debug_print_shows_no_header_value() {
     let options = run(Shell::Native, &format!("-H A:s3cret {URL}"));
     assert!(!format!("{options:?}").contains("s3cret"));
+}
+
+#[test]
+fn timeouts_keep_alive_and_quirks_reach_the_component_as_they_were_given() {
+    let words = "--first-byte-timeout 5s --endpoint-timeout 300ms --total-timeout 1h --keep-alive 25 \
+                 --quirk cookies=off --quirk=null-id=on https://h/mcp";
+    let native = run(Shell::Native, words);
+    assert_eq!(native.keep_alive, KeepAlive::Every(Duration::from_secs(25)));
+    assert_eq!(native.quirks, [(Quirk::Cookies, false), (Quirk::NullId, true)]);
+    let Ok(Command::Run(component)) = parse(Shell::Component, native.guest_args(), &|_| None) else { panic!() };
+    assert_eq!((component.keep_alive, &component.quirks), (native.keep_alive, &native.quirks));
+    let times = |options: &Options| (options.first_byte_timeout, options.endpoint_timeout, options.total_timeout);
+    assert_eq!(times(&component), times(&native));
+    assert_eq!(times(&native).1, Duration::from_millis(300));
+}
+
+#[test]
+fn a_quirk_that_is_not_known_is_answered_with_those_that_are() {
+    for text in ["cookie=off", "cookies", "cookies=maybe"] {
+        let error = refusal(Shell::Native, &format!("--quirk {text} {URL}"));
+        assert!(error.contains("stripped-prefix"), "{error}");
+    }
 }

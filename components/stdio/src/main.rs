@@ -8,7 +8,7 @@ mod output;
 mod shell;
 
 use mcp_proxy_core::Config;
-use mcp_proxy_options::{Command, Options, Shell, Transport, parse};
+use mcp_proxy_options::{Command, KeepAlive, Options, Quirk, Shell, Transport, parse};
 use std::process::ExitCode;
 use wasip2::cli::environment;
 
@@ -47,6 +47,12 @@ fn config(options: &Options) -> Result<Config, String> {
     config.retries = options.retries;
     config.max_message = options.max_message_bytes;
     config.drain_timeout = options.drain_timeout;
+    config.keep_alive = match options.keep_alive {
+        KeepAlive::Auto => mcp_proxy_core::KeepAlive::Auto,
+        KeepAlive::Off => mcp_proxy_core::KeepAlive::Off,
+        KeepAlive::Every(time) => mcp_proxy_core::KeepAlive::Every(time),
+    };
+    options.quirks.iter().for_each(|(quirk, on)| *switch(&mut config.quirks, *quirk) = *on);
     let agent = http::HeaderValue::from_static(concat!("mcp-proxy/", env!("CARGO_PKG_VERSION")));
     config.headers.insert(http::header::USER_AGENT, agent);
     for (name, value) in &options.headers {
@@ -57,6 +63,21 @@ fn config(options: &Options) -> Result<Config, String> {
         config.headers.append(header, value);
     }
     Ok(config)
+}
+
+fn switch(quirks: &mut mcp_proxy_core::Quirks, quirk: Quirk) -> &mut bool {
+    match quirk {
+        Quirk::AnySuccess => &mut quirks.any_success,
+        Quirk::NullId => &mut quirks.null_id,
+        Quirk::BlankLines => &mut quirks.blank_lines,
+        Quirk::ByteOrderMark => &mut quirks.byte_order_mark,
+        Quirk::PrettyJson => &mut quirks.pretty_json,
+        Quirk::LineSeparators => &mut quirks.line_separators,
+        Quirk::LateAnswers => &mut quirks.late_answers,
+        Quirk::Cookies => &mut quirks.cookies,
+        Quirk::SessionGone => &mut quirks.session_gone,
+        Quirk::StrippedPrefix => &mut quirks.stripped_prefix,
+    }
 }
 
 /// Usage errors are one line. WASI 0.2 knows no exit code but success and

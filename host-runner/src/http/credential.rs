@@ -3,7 +3,7 @@
 
 use ::http::{
     HeaderMap, HeaderName, HeaderValue,
-    header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT},
+    header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, USER_AGENT},
 };
 use mcp_proxy_options::UsageError;
 
@@ -42,6 +42,15 @@ impl Credentials {
         for (name, _) in &self.0 {
             if is_replaceable(name) {
                 headers.remove(name);
+            }
+        }
+        // There is one such header: a load balancer's cookie follows the user's.
+        if let Some(own) = headers.get(COOKIE).cloned() {
+            let user = self.0.iter().filter(|(name, _)| *name == COOKIE).map(|(_, value)| value);
+            let all: Vec<&[u8]> = user.chain([&own]).map(HeaderValue::as_bytes).collect();
+            if let Ok(mut all) = HeaderValue::from_bytes(&all.join(&b"; "[..])) {
+                all.set_sensitive(true);
+                headers.insert(COOKIE, all);
             }
         }
         // Looked up before anything is added: a name given twice is sent twice.
@@ -94,6 +103,14 @@ mod tests {
         let component = [("content-type", "application/json"), ("mcp-session-id", "real")];
         let expected = ["content-type: application/json", "mcp-session-id: real"];
         assert_eq!(sent(&user, &component), expected);
+    }
+
+    #[test]
+    fn cookies_of_both_sides_go_in_one_header() {
+        let expected = ["cookie: login=1; AWSALB=x"];
+        assert_eq!(sent(&[("Cookie", "login=1")], &[("cookie", "AWSALB=x")]), expected);
+        assert_eq!(sent(&[("Cookie", "login=1")], &[]), ["cookie: login=1"]);
+        assert_eq!(sent(&[], &[("cookie", "AWSALB=x")]), ["cookie: AWSALB=x"]);
     }
 
     #[test]

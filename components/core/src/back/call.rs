@@ -18,6 +18,9 @@ const AFTERGLOW: Duration = Duration::from_secs(10);
 /// answered elsewhere.
 const UNANSWERED: Duration = Duration::from_secs(60);
 
+/// How long the server may take over a ping of ours.
+const PULSE: Duration = Duration::from_secs(30);
+
 /// A parcel under way.
 #[derive(Debug)]
 pub(crate) struct Call {
@@ -76,6 +79,8 @@ pub(crate) enum Exchange {
 /// Where a stream can be resumed.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
+    /// The stream was open before.
+    pub(crate) opened: bool,
     pub(crate) last_event: Option<HeaderValue>,
     pub(crate) hint: Option<Duration>,
     /// Tries in a row that brought no event.
@@ -92,6 +97,7 @@ impl Call {
             | Errand::Initialize(_)
             | Errand::Reinitialize(_)
             | Errand::Restore(_)
+            | Errand::KeepAlive(_)
             | Errand::Initialized
             | Errand::Notification
             | Errand::Answer
@@ -179,7 +185,7 @@ impl Call {
     /// There is something the server has not taken, or not answered.
     pub(crate) fn busy(&self) -> bool {
         match self.errand() {
-            Errand::Listen | Errand::Stream | Errand::Settled => false,
+            Errand::Listen | Errand::Stream | Errand::KeepAlive(_) | Errand::Settled => false,
             Errand::Request { .. }
             | Errand::Initialize(_)
             | Errand::Reinitialize(_)
@@ -196,6 +202,7 @@ impl Call {
         match self.errand() {
             Errand::Listen | Errand::Stream => None,
             Errand::Settled => Some(AFTERGLOW),
+            Errand::KeepAlive(_) => Some(PULSE),
             Errand::Request { .. } | Errand::Initialize(_) | Errand::Reinitialize(_) | Errand::Restore(_) => {
                 config.request_timeout
             }

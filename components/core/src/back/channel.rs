@@ -17,7 +17,13 @@ use crate::time::{Deadline, Time, Why};
 use crate::wire::sse::Event;
 use bytes::Bytes;
 use http::StatusCode;
+use std::time::Duration;
 use url::Url;
+
+/// A stream that was open for this long was no failure.
+const LASTING: Duration = Duration::from_secs(60);
+/// After so many brief streams in a row the next one waits for a request.
+const MOST_REOPENINGS: u32 = 6;
 
 /// The two endpoints of a server.
 #[derive(Debug, Default)]
@@ -27,6 +33,9 @@ pub(crate) struct Channel {
     greeted: bool,
     /// A gateway strips the beginning of the path, and the server does not know.
     prefixed: bool,
+    /// When the stream opened, and how many in a row did not last.
+    opened: Time,
+    brief: u32,
     /// What led here, while it is only a guess.
     guess: Option<Attempt>,
 }
@@ -112,7 +121,7 @@ impl HttpBack {
         };
         let Link::Sse(channel) = &mut self.link else { return };
         channel.gate = Gate::Open(url);
-        channel.guess = None;
+        (channel.opened, channel.guess) = (now, None);
         self.reports.push_back(Report::Note(Note::StreamOpened));
         for id in self.ids(|call| matches!(call.state, State::AwaitEndpoint)) {
             if let Some(call) = self.take(id) {
@@ -162,15 +171,38 @@ impl HttpBack {
     }
 
     /// The stream has ended, before or after it named the endpoint.
-    pub(super) fn stream_lost(&mut self, now: Time, error: Option<CallError>) {
-        let Link::Sse(channel) = &self.link else { return };
+    pub(super) fn stream_lost(&mut self, now: Time, heard: Time, error: Option<CallError>) {
+        let Link::Sse(channel) = &mut self.link else { return };
         if channel.opening() {
             let why = "its event stream ended before it named an endpoint";
             return self.not_opened(Failure::body(StatusCode::OK, why, &[]));
         }
+        if now.since(channel.opened) >= LASTING {
+            channel.brief = 0;
+        }
+        self.pulse.cut(now, heard);
         self.reports.push_back(Report::Note(Note::StreamLost));
         self.reports.push_back(Report::SessionEnded);
         self.end_session(now, error);
+    }
+
+    /// A ping of ours went unanswered: a stream that has said nothing since is
+    /// dead, whether or not anybody told us.
+    pub(super) fn pulse_lost(&mut self, now: Time, asked: Time) {
+        for id in self.ids(|call| *call.errand() == Errand::Stream && call.heard < asked) {
+            let heard = self.calls.get(&id).map_or(asked, |call| call.heard);
+            self.stop(id);
+            self.stream_lost(now, heard, Some(CallError::Reset));
+        }
+    }
+
+    /// How long to wait before a session that has ended, or could not be opened
+    /// again, is opened again; `None`: until it is needed.
+    pub(crate) fn reopening(&mut self) -> Option<Duration> {
+        let Link::Sse(channel) = &mut self.link else { return None };
+        let tries = channel.brief;
+        channel.brief = tries.saturating_add(1);
+        (tries < MOST_REOPENINGS).then(|| backoff::reconnect(tries, None, &mut self.rng))
     }
 
     /// Nothing that was sent into the session will be answered. What has not
@@ -193,6 +225,7 @@ impl HttpBack {
                 Errand::Initialize(_) | Errand::Notification => true,
                 Errand::Reinitialize(_)
                 | Errand::Restore(_)
+                | Errand::KeepAlive(_)
                 | Errand::Initialized
                 | Errand::Answer
                 | Errand::Listen
@@ -216,7 +249,8 @@ impl HttpBack {
     /// may have stripped the beginning of the path that the server is under.
     pub(super) fn second_endpoint(&self, call: &Call) -> Option<Url> {
         let Link::Sse(channel) = &self.link else { return None };
-        let first = !channel.prefixed && matches!(&channel.gate, Gate::Open(url) if *url == call.url);
+        let allowed = self.config.quirks.stripped_prefix && !channel.prefixed;
+        let first = allowed && call.way == Way::Post && matches!(&channel.gate, Gate::Open(url) if *url == call.url);
         under_prefix(&self.config.url, &call.url).filter(|url| first && *url != call.url)
     }
 

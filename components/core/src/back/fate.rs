@@ -2,6 +2,7 @@
 //! given up. Every way ends in exactly one report, or in a wait with a time.
 
 use super::call::{Call, Exchange, State};
+use super::gone;
 use super::http::{HttpBack, Report};
 use super::meaning::{self, Way};
 use crate::backoff;
@@ -65,11 +66,17 @@ impl HttpBack {
     pub(super) fn no_stream(&mut self, now: Time, id: CallId, call: Call, status: StatusCode) {
         self.reports.push_back(Report::Stop(id));
         let passing = status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED;
+        // A server that had the stream open may take the new one for a second.
+        let again = match status.as_u16() {
+            409 | 429 => true,
+            400 => call.cursor.opened,
+            _ => false,
+        };
         if *call.errand() != Errand::Listen {
             let mut failure = Failure::stream(None);
             failure.data.http_status = Some(status.as_u16());
             self.fail(&call, failure);
-        } else if passing || status == StatusCode::TOO_MANY_REQUESTS {
+        } else if passing || again {
             self.reconnect(now, call);
         } else {
             let status = (!status.is_success()).then_some(status);
@@ -112,7 +119,7 @@ impl HttpBack {
             return self.reconnect(now, call);
         }
         if *call.errand() == Errand::Stream {
-            return self.stream_lost(now, error);
+            return self.stream_lost(now, call.heard, error);
         }
         if !call.errand().wants_answer() {
             return;
@@ -141,6 +148,9 @@ impl HttpBack {
     }
 
     pub(super) fn body_over(&mut self, id: CallId, call: Call, status: StatusCode, body: Vec<u8>) {
+        if self.says_gone(&call, status, &body) {
+            return self.session_gone(call, Failure::body(status, "the session is gone", &body));
+        }
         if body.trim_ascii().is_empty() {
             return self.fail(&call, Failure::body(status, "there is no answer in it", &[]));
         }
@@ -148,6 +158,20 @@ impl HttpBack {
         self.keep(id, call, State::AwaitEnd);
         self.reports.push_back(Report::Body(id, status, body));
         self.reports.push_back(Report::Over(id));
+    }
+
+    /// The server does not know the session; it has not carried out the request.
+    pub(super) fn session_gone(&mut self, call: Call, mut failure: Failure) {
+        failure.data.phase = Phase::Session;
+        let failure = call.parcel.failure(failure.undelivered());
+        self.reports.push_back(Report::SessionGone(call.parcel, call.session, failure));
+    }
+
+    /// A body that says so, in a session of which that can be said.
+    pub(super) fn says_gone(&self, call: &Call, status: StatusCode, body: &[u8]) -> bool {
+        let sent = call.way == Way::Message && call.errand().wants_answer() && !call.parcel.body.is_empty();
+        let possible = call.session.id.is_some() && sent;
+        self.config.quirks.session_gone && possible && gone::says_gone(status, body)
     }
 
     /// The body of a call, which began like this, has been looked at.
@@ -167,12 +191,18 @@ impl HttpBack {
             return self.stream_unreached(now, call, failure, passing || status == StatusCode::TOO_MANY_REQUESTS);
         }
         let Some(call) = self.try_sse(now, call, &failure, &body) else { return };
+        if self.says_gone(&call, status, &body) {
+            return self.session_gone(call, failure);
+        }
         let failure = call.parcel.failure(failure);
         self.reports.push_back(Report::Refused(call.parcel.errand, failure, body));
     }
 
-    pub(super) fn expire(&mut self, id: CallId, call: Call, why: Why) {
+    pub(super) fn expire(&mut self, now: Time, id: CallId, call: Call, why: Why) {
         self.drop_exchange(id, &call);
+        if matches!(call.errand(), Errand::KeepAlive(_)) {
+            self.pulse_lost(now, call.sent);
+        }
         let delivered = if call.unsent_message() { call.parcel.delivered } else { Delivered::Maybe };
         let phase = match call.state {
             State::AwaitEndpoint => Phase::Session,
@@ -187,9 +217,15 @@ impl HttpBack {
                 ("the response did not begin within", call.first_byte(&self.config), "--first-byte-timeout")
             }
             Why::Total => ("the request was not answered within", self.config.total_timeout, "--total-timeout"),
-            Why::Quiet | Why::Retry | Why::Reconnect | Why::Endpoint | Why::Greeting | Why::Drain | Why::Leave => {
-                ("no sign of life from the server for", call.patience(&self.config), "--request-timeout")
-            }
+            Why::Quiet
+            | Why::Retry
+            | Why::Reconnect
+            | Why::Endpoint
+            | Why::KeepAlive
+            | Why::Reopen
+            | Why::Greeting
+            | Why::Drain
+            | Why::Leave => ("no sign of life from the server for", call.patience(&self.config), "--request-timeout"),
         };
         let failure = Failure::late(phase, delivered, what, limit.unwrap_or_default(), option);
         let failure = call.parcel.failure(failure);

@@ -3,13 +3,16 @@
 //! so that no fact about the old exchange can reach it.
 
 use super::call::{Call, Exchange, State};
+use super::cookies::Cookies;
 use super::detect::Link;
+use super::gone;
 use super::meaning::{Meaning, Way, content_length, meaning};
+use super::pulse::Pulse;
 use super::request::{SESSION_ID, request};
 use crate::boundary::{CallError, CallId};
 use crate::config::Config;
 use crate::era::legacy::Session;
-use crate::failure::{Delivered, Failure, Phase};
+use crate::failure::{Delivered, Failure};
 use crate::flow::PARTIAL_HIGH;
 use crate::note::Note;
 use crate::parcel::{Errand, Parcel};
@@ -24,6 +27,9 @@ use std::collections::{BTreeMap, VecDeque};
 /// How much of a body that says why not is read.
 const LONGEST_REASON: usize = 64 << 10;
 
+/// A longer request is not kept for the case that its answer is "not known".
+const LONGEST_REPEAT: usize = 1 << 20;
+
 /// The calls.
 #[derive(Debug)]
 pub(crate) struct HttpBack {
@@ -33,6 +39,8 @@ pub(crate) struct HttpBack {
     next: u64,
     pub(super) rng: Rng,
     pub(super) reports: VecDeque<Report>,
+    cookies: Cookies,
+    pub(super) pulse: Pulse,
     /// The sum of `Call::partial`, kept by `put`, `take` and `chunk`.
     partial: usize,
 }
@@ -68,9 +76,20 @@ pub(crate) enum Report {
 }
 
 impl HttpBack {
-    pub(crate) fn new(config: Config, rng: Rng) -> Self {
+    pub(crate) fn new(config: Config, rng: Rng, now: Time) -> Self {
         let link = Link::new(config.transport);
-        Self { config, link, calls: BTreeMap::new(), next: 0, rng, reports: VecDeque::new(), partial: 0 }
+        let pulse = Pulse::new(config.keep_alive, now);
+        Self {
+            config,
+            link,
+            calls: BTreeMap::new(),
+            next: 0,
+            rng,
+            reports: VecDeque::new(),
+            cookies: Cookies::default(),
+            pulse,
+            partial: 0,
+        }
     }
 
     pub(crate) fn report(&mut self) -> Option<Report> {
@@ -110,26 +129,25 @@ impl HttpBack {
         if *call.errand() == Errand::Settled && !status.is_success() {
             return self.reports.push_back(Report::Stop(id));
         }
-        if way != Way::Stream {
-            call.heard = now;
-        }
-        call.cursor.unreached = 0;
-        let offered = headers.get(SESSION_ID).filter(|_| way != Way::Post);
-        call.offered = offered.cloned().or(call.offered);
-        call.length = content_length(headers);
-        let in_session = call.session.id.is_some() || (way == Way::Post && !call.errand().handshake());
-        if let Some(url) = self.second_endpoint(&call).filter(|_| way == Way::Post && status == StatusCode::NOT_FOUND) {
+        self.begun(now, &mut call, status, headers);
+        if let Some(url) = self.second_endpoint(&call).filter(|_| status == StatusCode::NOT_FOUND) {
             return self.redirect(now, id, call, url, status);
         }
-        if status.is_success() && way == Way::Post {
-            self.endpoint_proven(&call.url);
-        } else if status.is_success() && way == Way::Message && call.errand().wants_answer() {
-            self.found_streamable();
-        }
+        let in_session = call.session.id.is_some() || (way == Way::Post && !call.errand().handshake());
         match meaning(call.errand(), way, in_session, &call.url, status, headers) {
             Meaning::Posted => self.keep(id, call.taken(), State::AwaitAnswer(Exchange::Running)),
-            Meaning::Events => self.keep(id, call.taken(), State::AwaitEvents(Sse::new(self.config.max_message))),
+            Meaning::Events => {
+                call.cursor.opened = true;
+                self.keep(id, call.taken(), State::AwaitEvents(Sse::new(self.config.max_message)));
+            }
+            // The body may say that the request was not carried out.
+            Meaning::Body if call.parcel.body.len() <= LONGEST_REPEAT => {
+                self.keep(id, call, State::AwaitBody(status, Vec::new()));
+            }
             Meaning::Body => self.keep(id, call.taken(), State::AwaitBody(status, Vec::new())),
+            Meaning::Accepted if !self.config.quirks.any_success && status != StatusCode::ACCEPTED => {
+                self.refusal(id, call, status, headers);
+            }
             Meaning::Accepted => {
                 let errand = std::mem::replace(&mut call.parcel.errand, Errand::Settled);
                 self.reports.push_back(Report::Taken(errand));
@@ -139,14 +157,37 @@ impl HttpBack {
             Meaning::Later(wait) => self.later(now, id, call, wait, status),
             Meaning::SessionGone => {
                 self.reports.push_back(Report::Stop(id));
-                let mut failure = Failure::status(status, &[]);
-                failure.data.phase = Phase::Session;
-                let failure = call.parcel.failure(failure);
-                self.reports.push_back(Report::SessionGone(call.parcel, call.session, failure));
+                self.session_gone(call, Failure::status(status, &[]));
             }
             Meaning::Refusal if *call.errand() == Errand::Stream => self.refusal(id, call, status, headers),
             Meaning::Refusal if way == Way::Stream => self.no_stream(now, id, call, status),
             Meaning::Refusal => self.refusal(id, call, status, headers),
+        }
+    }
+
+    /// Learns from the head of a response, whatever it leads to.
+    fn begun(&mut self, now: Time, call: &mut Call, status: StatusCode, headers: &HeaderMap) {
+        if call.way != Way::Stream {
+            call.heard = now;
+        }
+        if !matches!(self.link, Link::Sse(_)) {
+            self.pulse.beat(now);
+        }
+        call.length = content_length(headers);
+        if self.config.quirks.cookies {
+            self.cookies.take(&call.url, headers);
+        }
+        if call.way != Way::Post {
+            call.offered = headers.get(SESSION_ID).cloned().or(call.offered.take());
+        }
+        if !status.is_success() {
+            return;
+        }
+        call.cursor.unreached = 0;
+        match call.way {
+            Way::Post => self.endpoint_proven(&call.url),
+            Way::Message if call.errand().wants_answer() => self.found_streamable(),
+            Way::Message | Way::Stream => {}
         }
     }
 
@@ -156,6 +197,9 @@ impl HttpBack {
         let piece = std::mem::take(chunk);
         let Some(call) = self.calls.get_mut(&id) else { return };
         call.heard = now;
+        if *call.errand() == Errand::Stream {
+            self.pulse.beat(now);
+        }
         self.partial -= call.partial();
         match &mut call.state {
             State::AwaitEvents(sse) => {
@@ -173,7 +217,8 @@ impl HttpBack {
             State::AwaitBody(status, body) if body.len() + piece.len() <= self.config.max_message => {
                 body.extend_from_slice(piece);
                 // A body of known length need not wait for its end to be told.
-                if call.length == Some(body.len()) {
+                let whole = call.length == Some(body.len());
+                if whole && !gone::says_gone(*status, body) {
                     self.reports.push_back(Report::Body(id, *status, std::mem::take(body)));
                     call.state = State::AwaitEnd;
                 }
@@ -258,7 +303,7 @@ impl HttpBack {
         for id in self.ids(|call| due(call.deadline(&self.config, paused)).is_some()) {
             let Some(call) = self.take(id) else { continue };
             match (due(call.limit(&self.config, paused)), &call.state) {
-                (Some(limit), _) => self.expire(id, call, limit.why),
+                (Some(limit), _) => self.expire(now, id, call, limit.why),
                 (None, State::AwaitReconnect(_)) => self.start_as(now, id, call, Way::Stream),
                 (None, _) => self.dispatch(now, id, call),
             }
@@ -268,6 +313,31 @@ impl HttpBack {
     pub(crate) fn deadline(&self, paused: bool) -> Option<Deadline> {
         let channel = if let Link::Sse(channel) = &self.link { channel.deadline() } else { None };
         self.calls.values().fold(channel, |first, call| earlier(first, call.deadline(&self.config, paused)))
+    }
+
+    /// When the server of an open session is to be asked for a sign of life.
+    pub(crate) fn pulse(&self) -> Option<Deadline> {
+        self.pulse.deadline()
+    }
+
+    /// The server is asked now.
+    pub(crate) fn pulsed(&mut self, now: Time) {
+        self.pulse.beat(now);
+    }
+
+    /// Time has passed in which nothing could be heard or said: nobody is to
+    /// blame for the silence, and streams may be dead without knowing it.
+    pub(crate) fn woke(&mut self, now: Time) {
+        for call in self.calls.values_mut() {
+            (call.heard, call.sent) = (now, now);
+        }
+        self.pulse.doubt(now);
+        for id in self.ids(|call| *call.errand() == Errand::Listen && !call.waiting()) {
+            if let Some(call) = self.take(id) {
+                self.drop_exchange(id, &call);
+                self.start(now, call, Way::Stream);
+            }
+        }
     }
 
     /// May the response of that call be read? Above the budget for unfinished
@@ -402,7 +472,7 @@ impl HttpBack {
     pub(super) fn start_as(&mut self, now: Time, id: CallId, mut call: Call, way: Way) {
         call.parcel.attempts += u32::from(way != Way::Stream);
         (call.state, call.way, call.sent, call.uploaded) = (State::AwaitHead, way, now, 0);
-        let request = request(&self.config, &call);
+        let request = request(&self.config, &self.cookies, &call);
         self.reports.push_back(Report::Note(Note::CallStarted { call: id, method: request.method().clone() }));
         self.reports.push_back(Report::Start(id, request));
         self.put(id, call);

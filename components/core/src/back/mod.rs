@@ -4,8 +4,11 @@
 
 mod call;
 mod channel;
+mod cookies;
 mod detect;
 mod fate;
+mod gone;
 pub(crate) mod http;
 mod meaning;
+mod pulse;
 mod request;

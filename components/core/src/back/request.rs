@@ -1,11 +1,12 @@
 //! How a call looks on the wire.
 
 use super::call::Call;
+use super::cookies::Cookies;
 use super::meaning::Way;
 use crate::config::Config;
 use crate::parcel::Errand;
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{ACCEPT, CONTENT_TYPE, COOKIE, HeaderName, HeaderValue};
 use http::{Method, Request};
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -17,13 +18,14 @@ const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/eve
 
 /// The request of a call in its present state. The protocol's own headers win
 /// over the user's.
-pub(super) fn request(config: &Config, call: &Call) -> Request<Bytes> {
+pub(super) fn request(config: &Config, cookies: &Cookies, call: &Call) -> Request<Bytes> {
     let (method, body) = match (call.way, call.errand()) {
         (Way::Stream, _) => (Method::GET, Bytes::new()),
         (_, Errand::Goodbye) => (Method::DELETE, Bytes::new()),
         (_, _) => (Method::POST, call.parcel.body.clone()),
     };
     let mut own = vec![(SESSION_ID, call.session.id.clone()), (PROTOCOL_VERSION, call.session.version.clone())];
+    own.push((COOKIE, cookies.header(&call.url, config.headers.get(COOKIE))));
     if method == Method::GET {
         own.extend([(ACCEPT, Some(EVENTS)), (LAST_EVENT_ID, call.cursor.last_event.clone())]);
     } else if method == Method::POST {

@@ -48,8 +48,8 @@ enum Phase {
     AwaitInitialized(Time),
     /// Messages pass.
     Open,
-    /// The session is gone and could not be replaced; the next message tries.
-    Lost,
+    /// The session is gone; the next message replaces it, or that time does.
+    Lost(Option<Time>),
 }
 
 /// What is needed to open the session a second time.
@@ -105,7 +105,8 @@ impl Legacy {
     pub(crate) fn deadline(&self) -> Option<Deadline> {
         match self.phase {
             Phase::AwaitInitialized(at) => Some(Deadline { at, why: Why::Greeting }),
-            Phase::Fresh | Phase::AwaitInitialize | Phase::Open | Phase::Lost => None,
+            Phase::Lost(Some(at)) => Some(Deadline { at, why: Why::Reopen }),
+            Phase::Fresh | Phase::AwaitInitialize | Phase::Open | Phase::Lost(None) => None,
         }
     }
 
@@ -155,7 +156,7 @@ impl Legacy {
                 self.held.push_back(parcel);
                 None
             }
-            Phase::Lost => {
+            Phase::Lost(_) => {
                 self.held.push_back(parcel);
                 self.reinitialize()
             }
@@ -169,8 +170,8 @@ impl Legacy {
                 let parcel = self.held.pop_front()?;
                 self.admit(now, parcel)
             }
-            Phase::Lost if !self.held.is_empty() => self.reinitialize(),
-            Phase::AwaitInitialize | Phase::AwaitInitialized(_) | Phase::Lost => None,
+            Phase::Lost(at) if !self.held.is_empty() || at.is_some_and(|at| at <= now) => self.reinitialize(),
+            Phase::AwaitInitialize | Phase::AwaitInitialized(_) | Phase::Lost(_) => None,
         }
     }
 
@@ -211,9 +212,10 @@ impl Legacy {
         std::mem::take(&mut self.held).into()
     }
 
-    /// Our own `initialize` failed. Returns what was held, which cannot go.
-    pub(crate) fn not_reopened(&mut self) -> Vec<Parcel> {
-        self.phase = Phase::Lost;
+    /// Our own `initialize` failed; it is tried again after `wait`. Returns what
+    /// was held, which cannot go.
+    pub(crate) fn not_reopened(&mut self, now: Time, wait: Option<Duration>) -> Vec<Parcel> {
+        self.phase = Phase::Lost(wait.map(|wait| now.after(wait)));
         std::mem::take(&mut self.held).into()
     }
 
@@ -237,11 +239,24 @@ impl Legacy {
         self.held.clear();
     }
 
-    /// The session has ended with the stream that carried it.
-    pub(crate) fn ended(&mut self) {
+    /// The session has ended with the stream that carried it; a new one is
+    /// opened after `wait`.
+    pub(crate) fn ended(&mut self, now: Time, wait: Option<Duration>) {
         if matches!(self.phase, Phase::Open | Phase::AwaitInitialized(_)) && self.memory.initialize.is_some() {
-            self.phase = Phase::Lost;
+            self.phase = Phase::Lost(wait.map(|wait| now.after(wait)));
         }
+    }
+
+    /// A session stands in which the server can be asked.
+    pub(crate) fn open(&self) -> bool {
+        self.phase == Phase::Open && self.memory.initialize.is_some()
+    }
+
+    /// Asks the server for a sign of life.
+    pub(crate) fn ping(&mut self) -> Parcel {
+        let id = self.ids.next();
+        let body = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}}", id.text());
+        Parcel::new(Errand::KeepAlive(id), body.into_bytes())
     }
 
     /// The server does not know the session that `parcel` was sent in.

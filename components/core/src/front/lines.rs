@@ -2,6 +2,7 @@
 //! message become refusals here, with the id where it can be made out.
 
 use crate::failure::{Failure, INVALID_REQUEST, PARSE_ERROR};
+use crate::quirks::Quirks;
 use crate::wire::lines::{Line, Lines};
 use crate::wire::message::{self, Fault, Id, Malformed, Message, Parsed};
 use bytes::Bytes;
@@ -14,6 +15,7 @@ pub(crate) struct LineFront {
     lines: Lines,
     read: VecDeque<Read>,
     max: usize,
+    quirks: Quirks,
 }
 
 /// What the client said.
@@ -27,8 +29,9 @@ pub(crate) enum Read {
 }
 
 impl LineFront {
-    pub(crate) fn new(max: usize) -> Self {
-        Self { lines: Lines::new(max), read: VecDeque::new(), max }
+    pub(crate) fn new(max: usize, quirks: Quirks) -> Self {
+        let lines = Lines::new(max, quirks.blank_lines, quirks.byte_order_mark);
+        Self { lines, read: VecDeque::new(), max, quirks }
     }
 
     pub(crate) fn held(&self) -> usize {
@@ -73,6 +76,16 @@ impl LineFront {
         }
     }
 
+    /// A message as a line for the client.
+    pub(crate) fn line(&self, message: Vec<u8>) -> Bytes {
+        Bytes::from(message::to_line(message, self.quirks.line_separators))
+    }
+
+    /// A failure as a line for the client.
+    pub(crate) fn failure_line(&self, id: &Id, failure: &Failure) -> Bytes {
+        self.line(message::write_error(id, failure.code, &failure.message, Some(&failure.data)))
+    }
+
     fn refuse(&self, bad: Malformed) -> Read {
         let Some(id) = bad.id else { return Read::Noise(bad.fault) };
         let failure = match bad.fault {
@@ -87,14 +100,4 @@ impl LineFront {
         };
         Read::Refused(id, failure)
     }
-}
-
-/// A message as a line for the client.
-pub(crate) fn line(message: Vec<u8>) -> Bytes {
-    Bytes::from(message::to_line(message))
-}
-
-/// A failure as a line for the client.
-pub(crate) fn failure_line(id: &Id, failure: &Failure) -> Bytes {
-    line(message::write_error(id, failure.code, &failure.message, Some(&failure.data)))
 }

@@ -4,7 +4,7 @@ use super::{Proxy, Stage};
 use crate::era::{self, Role, legacy::Conclusion};
 use crate::failure::{Delivered, Failure, INVALID_REQUEST, NO_ANSWER};
 use crate::flow;
-use crate::front::lines::{Read, failure_line};
+use crate::front::lines::Read;
 use crate::note::Note;
 use crate::parcel::{Errand, Parcel};
 use crate::route::Refusal;
@@ -104,7 +104,13 @@ impl Proxy {
     }
 
     pub(super) fn write_failure(&mut self, id: &Id, failure: &Failure) {
-        self.write(failure_line(id, failure));
+        let line = self.front.failure_line(id, failure);
+        self.write(line);
+    }
+
+    pub(super) fn write_message(&mut self, message: Vec<u8>) {
+        let line = self.front.line(message);
+        self.write(line);
     }
 }
 

@@ -6,7 +6,6 @@ use crate::boundary::CallId;
 use crate::era::legacy::{Conclusion, Recovery, Session};
 use crate::era::{self, Role};
 use crate::failure::{Delivered, Failure, Phase};
-use crate::front::lines::line;
 use crate::note::Note;
 use crate::parcel::{Errand, Parcel};
 use crate::route::Refusal;
@@ -43,6 +42,9 @@ impl Proxy {
     }
 
     fn server_said(&mut self, id: CallId, bytes: Vec<u8>) {
+        if !self.config.quirks.pretty_json && bytes.contains(&b'\n') {
+            return self.note(Note::BadMessage(Fault::Syntax));
+        }
         match message::parse(utf8(bytes)) {
             Ok(Parsed::One(message)) => self.server_sent(id, message),
             Ok(Parsed::Batch(members)) => {
@@ -74,13 +76,13 @@ impl Proxy {
                 self.refuse_ask(&id.clone(), "the client has closed its side")
             }
             Kind::Request { id, .. } => match self.route.ask(id) {
-                Ok(()) => self.write(line(message.bytes)),
+                Ok(()) => self.write_message(message.bytes),
                 Err(Refusal::Duplicate) => self.note(Note::RepeatedAsk),
                 Err(Refusal::Full) => self.refuse_ask(&id.clone(), "the client has too many open requests"),
             },
             Kind::Notification { method } => {
                 self.server_noted(&method.clone(), &message);
-                self.write(line(message.bytes));
+                self.write_message(message.bytes);
             }
         }
     }
@@ -112,11 +114,12 @@ impl Proxy {
         }
         let call = id.and_then(|id| self.back.own(id)).unwrap_or(call);
         let errand = self.back.errand(call).cloned().unwrap_or(Errand::Settled);
-        let fits = |own: &Id| id.is_none_or(|id| id.same_as_double(own));
+        let nameless = self.config.quirks.null_id;
+        let fits = |own: &Id| id.map_or(nameless, |id| id.same_as_double(own));
         match &errand {
             Errand::Request { id: own, .. } | Errand::Initialize(own) if fits(own) => self.answered(own, message),
             Errand::Reinitialize(_) => self.reinitialized(call, &errand, &message),
-            Errand::Restore(_) => self.back.settle(call),
+            Errand::Restore(_) | Errand::KeepAlive(_) => self.back.settle(call),
             Errand::Request { .. }
             | Errand::Initialize(_)
             | Errand::Initialized
@@ -125,7 +128,14 @@ impl Proxy {
             | Errand::Listen
             | Errand::Stream
             | Errand::Goodbye
-            | Errand::Settled => self.note(Note::LateAnswer),
+            | Errand::Settled => self.late_answer(id, message),
+        }
+    }
+
+    fn late_answer(&mut self, id: Option<&Id>, message: Message) {
+        self.note(Note::LateAnswer);
+        if id.is_some() && !self.config.quirks.late_answers {
+            self.write_message(message.bytes);
         }
     }
 
@@ -141,7 +151,7 @@ impl Proxy {
         self.era.concluded(id, conclusion);
         self.back.forget(id);
         if let Some(id) = self.route.close(id) {
-            self.write(line(message.with_id(&id)));
+            self.write_message(message.with_id(&id));
         }
         if refused {
             self.not_opened("the server refused initialize");
@@ -166,6 +176,7 @@ impl Proxy {
             | Errand::Initialize(_)
             | Errand::Reinitialize(_)
             | Errand::Restore(_)
+            | Errand::KeepAlive(_)
             | Errand::Notification
             | Errand::Answer
             | Errand::Listen
@@ -202,11 +213,15 @@ impl Proxy {
         let (Some(id), Ok(Parsed::One(message))) = (own, message::parse(utf8(body))) else {
             return self.failed(errand, failure);
         };
-        if message.error().is_empty() || !matches!(message.kind, Kind::Response { .. }) {
+        let answers = match &message.kind {
+            Kind::Response { id } => id.is_some() || self.config.quirks.null_id,
+            Kind::Request { .. } | Kind::Notification { .. } => false,
+        };
+        if message.error().is_empty() || !answers {
             return self.failed(errand, failure);
         }
         if let Some(id) = self.route.close(&id) {
-            self.write(line(message.with_id(&id)));
+            self.write_message(message.with_id(&id));
         }
         self.failed(errand, failure);
     }
@@ -236,7 +251,7 @@ impl Proxy {
             }
             Errand::Notification | Errand::Answer => self.undelivered(failure),
             Errand::Goodbye => self.said_goodbye(),
-            Errand::Restore(_) | Errand::Listen | Errand::Stream | Errand::Settled => {}
+            Errand::Restore(_) | Errand::KeepAlive(_) | Errand::Listen | Errand::Stream | Errand::Settled => {}
         }
     }
 
@@ -271,7 +286,8 @@ impl Proxy {
     }
 
     fn session_ended(&mut self) {
-        self.era.ended();
+        let wait = self.back.reopening();
+        self.era.ended(self.now, wait);
         self.drop_asks();
     }
 
@@ -282,7 +298,8 @@ impl Proxy {
 
     fn not_reopened(&mut self) {
         self.note(Note::SessionNotRestored);
-        let held = self.era.not_reopened();
+        let wait = self.back.reopening();
+        let held = self.era.not_reopened(self.now, wait);
         self.fail_held(held, "the server lost the session and opened no new one");
     }
 

@@ -20,6 +20,10 @@ use crate::time::{Deadline, Time, earlier};
 use bytes::Bytes;
 use stage::Stage;
 use std::collections::VecDeque;
+use std::time::Duration;
+
+/// A tick that comes so much too late comes after a sleep of the machine.
+const OVERSLEPT: Duration = Duration::from_secs(30);
 
 /// The machine between one client and one server.
 #[derive(Debug)]
@@ -43,10 +47,10 @@ impl Proxy {
     pub fn new(config: &Config, seed: u64, now: Time) -> Self {
         let mut rng = Rng::new(seed);
         Self {
-            front: LineFront::new(config.max_message),
+            front: LineFront::new(config.max_message, config.quirks),
             route: Route::default(),
             era: Legacy::new(&mut rng),
-            back: HttpBack::new(config.clone(), rng),
+            back: HttpBack::new(config.clone(), rng, now),
             toward: Toward::default(),
             queue: VecDeque::new(),
             stage: Stage::Running,
@@ -89,6 +93,7 @@ impl Proxy {
             return None;
         }
         let rooms = earlier(self.back.deadline(self.paused()), self.era.deadline());
+        let rooms = earlier(rooms, self.pulse());
         earlier(self.stage.deadline(), rooms)
     }
 
@@ -114,11 +119,25 @@ impl Proxy {
     }
 
     fn tick(&mut self) {
+        if self.deadline().is_some_and(|deadline| self.now.since(deadline.at) >= OVERSLEPT) {
+            self.back.woke(self.now);
+        }
+        if self.pulse().is_some_and(|deadline| deadline.at <= self.now) {
+            self.back.pulsed(self.now);
+            let ping = self.era.ping();
+            self.deliver(ping);
+        }
         if self.era.tick(self.now) {
             self.back.listen(self.now, self.era.session());
         }
         self.back.tick(self.now, self.paused());
         self.stage_tick();
+    }
+
+    /// When an idle server is asked for a sign of life.
+    fn pulse(&self) -> Option<Deadline> {
+        let asks = self.stage == Stage::Running && self.era.open();
+        self.back.pulse().filter(|_| asks)
     }
 
     /// The server's silence is the client's fault: it owes the server an

@@ -20,6 +20,10 @@ pub(crate) struct Lines {
     over: Option<Scan>,
     first: bool,
     max: usize,
+    /// Blank lines and a CR before the end do not count.
+    lenient: bool,
+    /// A byte order mark before the first line does not count.
+    marked: bool,
 }
 
 /// One line, without its end.
@@ -32,8 +36,8 @@ pub(crate) enum Line<'a> {
 }
 
 impl Lines {
-    pub(crate) fn new(max: usize) -> Self {
-        Self { partial: Vec::new(), over: None, first: true, max }
+    pub(crate) fn new(max: usize, lenient: bool, marked: bool) -> Self {
+        Self { partial: Vec::new(), over: None, first: true, max, lenient, marked }
     }
 
     /// Bytes held back until a line ends.
@@ -47,7 +51,7 @@ impl Lines {
         while let Some(end) = memchr::memchr(b'\n', input) {
             let (piece, rest) = input.split_at(end);
             *input = rest.get(1..).unwrap_or_default();
-            if let Some(line) = self.finish_with(piece) {
+            if let Some(line) = self.finish_with(piece, false) {
                 return Some(line);
             }
         }
@@ -58,7 +62,7 @@ impl Lines {
 
     /// What stands after the last line end, once no more bytes will come.
     pub(crate) fn last(&mut self) -> Option<Line<'static>> {
-        self.finish_with(&[])
+        self.finish_with(&[], true)
     }
 
     fn keep(&mut self, piece: &[u8]) {
@@ -73,7 +77,7 @@ impl Lines {
         }
     }
 
-    fn finish_with<'a>(&mut self, piece: &'a [u8]) -> Option<Line<'a>> {
+    fn finish_with<'a>(&mut self, piece: &'a [u8], last: bool) -> Option<Line<'a>> {
         let first = std::mem::replace(&mut self.first, false);
         if self.over.is_some() || !self.partial.is_empty() {
             self.keep(piece);
@@ -85,17 +89,18 @@ impl Lines {
             kept if kept.is_empty() => Cow::Borrowed(piece),
             kept => Cow::Owned(kept),
         };
-        trim(&mut line, first);
+        trim(&mut line, first && self.marked, self.lenient);
         if line.len() > self.max {
             return Some(Line::TooLong(Scan::of(&line).request_id()));
         }
-        (!line.trim_ascii().is_empty()).then_some(Line::Whole(line))
+        let blank = line.trim_ascii().is_empty();
+        (!blank || !(self.lenient || last)).then_some(Line::Whole(line))
     }
 }
 
-fn trim(line: &mut Cow<'_, [u8]>, first: bool) {
-    let start = if first && line.starts_with(BOM) { BOM.len() } else { 0 };
-    let end = line.len() - usize::from(line.ends_with(b"\r"));
+fn trim(line: &mut Cow<'_, [u8]>, mark: bool, end: bool) {
+    let start = if mark && line.starts_with(BOM) { BOM.len() } else { 0 };
+    let end = line.len() - usize::from(end && line.ends_with(b"\r"));
     match line {
         Cow::Borrowed(bytes) => *bytes = bytes.get(start..end).unwrap_or_default(),
         Cow::Owned(bytes) => {
@@ -112,7 +117,7 @@ mod tests {
 
     /// Lines as text; a line over the limit as `!` and its id.
     fn read(pieces: &[&[u8]], max: usize) -> Vec<String> {
-        let mut lines = Lines::new(max);
+        let mut lines = Lines::new(max, true, true);
         let mut out = Vec::new();
         for piece in pieces {
             let mut input = *piece;

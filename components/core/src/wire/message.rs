@@ -279,11 +279,11 @@ pub fn text_member(object: &str, name: &str) -> Option<String> {
 /// between tokens and go; U+2028 and U+2029 can only stand in strings and are
 /// escaped, since some readers take them for line ends. Adds the line end.
 #[must_use]
-pub fn to_line(mut bytes: Vec<u8>) -> Vec<u8> {
+pub fn to_line(mut bytes: Vec<u8>, separators: bool) -> Vec<u8> {
     if memchr::memchr2(b'\n', b'\r', &bytes).is_some() {
         bytes.retain(|byte| !matches!(byte, b'\n' | b'\r'));
     }
-    if memchr::memmem::find(&bytes, b"\xE2\x80").is_some() {
+    if separators && memchr::memmem::find(&bytes, b"\xE2\x80").is_some() {
         bytes = escape_separators(&bytes);
     }
     bytes.push(b'\n');
@@ -448,7 +448,7 @@ mod tests {
             ("{}", "{}\n"),
         ];
         for (text, want) in cases {
-            assert_eq!(String::from_utf8(to_line(text.into())).unwrap(), want);
+            assert_eq!(String::from_utf8(to_line(text.into(), true)).unwrap(), want);
         }
     }
 

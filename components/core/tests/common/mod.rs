@@ -228,6 +228,13 @@ impl Bench {
         }
     }
 
+    /// All unread commands start calls; returns them.
+    #[track_caller]
+    pub fn started(&mut self) -> Vec<CallId> {
+        let count = self.said.len();
+        (0..count).map(|_| self.called_last()).collect()
+    }
+
     /// The unread commands that send a message.
     pub fn posts(&self) -> Vec<String> {
         let calls = self.said.iter().filter_map(|output| match output {

@@ -1,0 +1,105 @@
+//! Cookies for load balancers that find a session's server by one. They are
+//! kept in memory, given back to the origin that set them and to no other, and
+//! bounded. Everything else that cookies are for must not enter.
+
+use http::header::{HeaderMap, HeaderValue, SET_COOKIE};
+use url::{Origin, Url};
+
+/// What is kept is bounded by these two.
+const MOST: usize = 32;
+const LONGEST: usize = 4096;
+
+/// The jar.
+#[derive(Debug, Default)]
+pub(crate) struct Cookies {
+    origin: Option<Origin>,
+    kept: Vec<(String, String)>,
+}
+
+impl Cookies {
+    /// Takes what a response from `url` sets.
+    pub(super) fn take(&mut self, url: &Url, headers: &HeaderMap) {
+        for value in headers.get_all(SET_COOKIE) {
+            let Some((name, value, gone)) = value.to_str().ok().and_then(read) else { continue };
+            if self.origin.as_ref() != Some(&url.origin()) {
+                *self = Self { origin: Some(url.origin()), kept: Vec::new() };
+            }
+            self.kept.retain(|(known, _)| *known != name);
+            if !gone && self.kept.len() < MOST {
+                self.kept.push((name, value));
+            }
+        }
+    }
+
+    /// The header for a request to `url`, after what the user has set.
+    pub(super) fn header(&self, url: &Url, user: Option<&HeaderValue>) -> Option<HeaderValue> {
+        if self.kept.is_empty() || self.origin.as_ref() != Some(&url.origin()) {
+            return None;
+        }
+        let kept = self.kept.iter().map(|(name, value)| format!("{name}={value}"));
+        let user = user.and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let text: Vec<String> = user.into_iter().chain(kept).collect();
+        let mut value = HeaderValue::from_str(&text.join("; ")).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    }
+}
+
+/// Name, value, and whether it is to be forgotten.
+fn read(text: &str) -> Option<(String, String, bool)> {
+    let mut parts = text.split(';');
+    let (name, value) = parts.next().filter(|pair| pair.len() <= LONGEST)?.split_once('=')?;
+    let gone = parts.any(|attribute| {
+        let (key, value) = attribute.split_once('=').unwrap_or((attribute, ""));
+        let (key, value) = (key.trim().to_ascii_lowercase(), value.trim());
+        (key == "max-age" && value.parse::<i64>().is_ok_and(|age| age <= 0))
+            || (key == "expires" && value.contains("1970"))
+    });
+    let name = name.trim();
+    (!name.is_empty()).then(|| (name.to_owned(), value.trim().to_owned(), gone))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(jar: &mut Cookies, url: &str, values: &[&str]) {
+        let headers = values.iter().map(|value| (SET_COOKIE, value.parse().unwrap())).collect();
+        jar.take(&Url::parse(url).unwrap(), &headers);
+    }
+
+    fn sent(jar: &Cookies, url: &str, user: Option<&str>) -> Option<String> {
+        let user = user.map(|value| HeaderValue::from_str(value).unwrap());
+        let value = jar.header(&Url::parse(url).unwrap(), user.as_ref());
+        value.map(|value| value.to_str().unwrap().to_owned())
+    }
+
+    #[test]
+    fn cookies_go_back_to_the_exact_origin_until_they_are_gone() {
+        let mut jar = Cookies::default();
+        assert_eq!(sent(&jar, "https://h/mcp", Some("u=1")), None);
+        set(
+            &mut jar,
+            "https://h/mcp",
+            &["AWSALB=a; Path=/; Expires=Fri, 01 Jan 2038 00:00:00 GMT", "b= 2 ;HttpOnly", "bad"],
+        );
+        assert_eq!(sent(&jar, "https://h/other", None).as_deref(), Some("AWSALB=a; b=2"));
+        assert_eq!(sent(&jar, "https://h/", Some("u=1")).as_deref(), Some("u=1; AWSALB=a; b=2"));
+        for foreign in ["http://h/mcp", "https://h:8/mcp", "https://x.h/mcp"] {
+            assert_eq!(sent(&jar, foreign, None), None, "{foreign}");
+        }
+        set(&mut jar, "https://h/mcp", &["AWSALB=c", "b=; Max-Age=0"]);
+        assert_eq!(sent(&jar, "https://h/mcp", None).as_deref(), Some("AWSALB=c"));
+        set(&mut jar, "https://h:8/mcp", &["d=4"]);
+        assert_eq!(sent(&jar, "https://h/mcp", None), None);
+    }
+
+    #[test]
+    fn the_jar_is_bounded() {
+        let mut jar = Cookies::default();
+        let many: Vec<String> = (0..100).map(|n| format!("c{n}=x")).collect();
+        set(&mut jar, "https://h/", &many.iter().map(String::as_str).collect::<Vec<_>>());
+        set(&mut jar, "https://h/", &[&format!("big={}", "x".repeat(LONGEST))]);
+        assert_eq!(jar.kept.len(), MOST);
+    }
+}

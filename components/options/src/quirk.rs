@@ -1,0 +1,48 @@
+//! The names of the quirks for `--quirk NAME=on|off`, each with its reason.
+//! What each does is the core's business.
+
+/// What real peers get wrong and the proxy puts up with, unless told not to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quirk {
+    AnySuccess,
+    NullId,
+    BlankLines,
+    ByteOrderMark,
+    PrettyJson,
+    LineSeparators,
+    LateAnswers,
+    Cookies,
+    SessionGone,
+    StrippedPrefix,
+}
+
+impl Quirk {
+    #[rustfmt::skip]
+    pub(crate) const TABLE: [(Self, &'static str, &'static str); 10] = [
+        (Self::AnySuccess, "any-success", "any 2xx confirms a notification: servers answer 200 or 204 instead of 202"),
+        (Self::NullId, "null-id", "an error body with id null answers its request: servers refuse before they read the id"),
+        (Self::BlankLines, "blank-lines", "blank lines and CRLF on stdin are passed over: clients on Windows send them"),
+        (Self::ByteOrderMark, "byte-order-mark", "a byte order mark on stdin is passed over: some runtimes write one"),
+        (Self::PrettyJson, "pretty-json", "JSON on several SSE data lines is joined: servers pretty-print"),
+        (Self::LineSeparators, "line-separators", "U+2028 and U+2029 leave escaped: clients split lines there"),
+        (Self::LateAnswers, "late-answers", "answers to cancelled requests are dropped: clients break over them"),
+        (Self::Cookies, "cookies", "cookies go back to the exact origin: load balancers find the session by them"),
+        (Self::SessionGone, "session-gone", "400, 401, 410, 503 or 200 that say \"no session\" count as 404"),
+        (Self::StrippedPrefix, "stripped-prefix", "an HTTP+SSE endpoint that is not found is tried under the URL's own path"),
+    ];
+
+    /// Reads `NAME=on` or `NAME=off`.
+    pub(crate) fn parse(text: &str) -> Option<(Self, bool)> {
+        let (name, state) = text.split_once('=')?;
+        let (quirk, ..) = Self::TABLE.into_iter().find(|(_, known, _)| *known == name)?;
+        match state {
+            "on" => Some((quirk, true)),
+            "off" => Some((quirk, false)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        Self::TABLE.into_iter().find(|(quirk, ..)| *quirk == self).map_or("", |(_, name, _)| name)
+    }
+}
