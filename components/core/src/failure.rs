@@ -161,7 +161,6 @@ impl Failure {
         let hint = match status.as_u16() {
             401 => ": the server wants credentials (--header, --bearer-token-env)",
             403 => ": the server refuses these credentials",
-            405 => ": this URL takes no POST; it may be an HTTP+SSE server (--transport)",
             _ => "",
         };
         let mut failure = Self::new(Phase::Response, delivered, format!("the server answered HTTP {status}{hint}"));

@@ -130,7 +130,9 @@ impl HttpBack {
             return self.reports.push_back(Report::Stop(id));
         }
         self.begun(now, &mut call, status, headers);
-        if let Some(url) = self.second_endpoint(&call).filter(|_| status == StatusCode::NOT_FOUND) {
+        if status == StatusCode::NOT_FOUND
+            && let Some(url) = self.second_endpoint(&call)
+        {
             return self.redirect(now, id, call, url, status);
         }
         let in_session = call.session.id.is_some() || (way == Way::Post && !call.errand().handshake());
