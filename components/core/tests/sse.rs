@@ -384,8 +384,57 @@ fn a_client_that_initializes_again_gets_a_stream_of_its_own() {
     bench.say(INITIALIZE);
     bench.cancelled(old);
     bench.error_delivered("1", "maybe");
+    let second = bench.called("GET");
+    endpoint(&mut bench, second, "/m");
+    let initialize = bench.called("POST initialize 0");
+    bench.accept(initialize);
+    bench.event(second, &initialize_result("0", "2024-11-05"));
+    bench.wrote(&initialize_result("0", "2024-11-05"));
+    bench.say(INITIALIZE);
+    bench.cancelled(second);
     bench.called("GET");
     bench.silent();
+}
+
+#[test]
+fn a_new_endpoint_in_the_middle_is_followed_and_a_foreign_one_ignored() {
+    let (mut bench, stream) = open();
+    bench.say(&tool("1"));
+    let call = bench.called("POST tools/call 1");
+    bench.accept(call);
+    bench.chunk(stream, "event: endpoint\ndata: https://evil.example/m\n\n");
+    bench.chunk(stream, "event: endpoint\ndata: /moved\n\n");
+    bench.say(&tool("2"));
+    let call = bench.called("POST tools/call 2");
+    assert_eq!(bench.uri(call), "http://server.test/moved");
+    bench.event(stream, &result("1"));
+    bench.wrote(&result("1"));
+    bench.silent();
+}
+
+#[test]
+fn a_redirected_post_is_followed_and_is_no_stripped_prefix() {
+    let (mut bench, stream) = open();
+    bench.say(&tool("1"));
+    let call = bench.called("POST tools/call 1");
+    bench.head(call, 307, &[("location", "/elsewhere")]);
+    bench.cancelled(call);
+    let call = bench.called("POST tools/call 1");
+    bench.accept(call);
+    bench.event(stream, &result("1"));
+    bench.wrote(&result("1"));
+    bench.end(stream);
+    bench.say(&tool("2"));
+    let stream = bench.called("GET");
+    reopen(&mut bench, stream);
+}
+
+#[test]
+fn a_servers_reconnection_time_is_respected() {
+    let (mut bench, stream) = open();
+    bench.chunk(stream, "retry: 5000\n\n");
+    bench.end(stream);
+    assert_eq!(bench.wait_for_deadline(), (5_000, Why::Reopen));
 }
 
 #[test]

@@ -14,6 +14,7 @@ use crate::failure::{Attempt, Delivered, Failure, Phase};
 use crate::note::Note;
 use crate::parcel::{Errand, Parcel};
 use crate::time::{Deadline, Time, Why};
+use crate::wire::message::Fault;
 use crate::wire::sse::Event;
 use bytes::Bytes;
 use http::StatusCode;
@@ -36,6 +37,8 @@ pub(crate) struct Channel {
     /// When the stream opened, and how many in a row did not last.
     opened: Time,
     brief: u32,
+    /// How long the last one asked us to stay away.
+    hint: Option<Duration>,
     /// What led here, while it is only a guess.
     guess: Option<Attempt>,
 }
@@ -73,12 +76,19 @@ impl Channel {
 
 impl HttpBack {
     /// A handshake wants to go: every session has a stream of its own.
-    pub(super) fn renew_stream(&mut self, now: Time) {
-        let Link::Sse(channel) = &mut self.link else { return };
-        if std::mem::replace(&mut channel.greeted, true) {
-            self.ids(|call| *call.errand() == Errand::Stream).into_iter().for_each(|id| self.stop(id));
-            self.end_session(now, None);
+    pub(super) fn renew_stream(&mut self) {
+        let Link::Sse(channel) = &self.link else { return };
+        if channel.greeted {
+            self.stop_stream();
+            self.end_session(None);
         }
+        if let Link::Sse(channel) = &mut self.link {
+            channel.greeted = true;
+        }
+    }
+
+    fn stop_stream(&mut self) {
+        self.ids(|call| *call.errand() == Errand::Stream).into_iter().for_each(|id| self.stop(id));
     }
 
     /// Opens the stream, unless it is there.
@@ -110,10 +120,12 @@ impl HttpBack {
 
     fn endpoint(&mut self, now: Time, id: CallId, data: &str) {
         let Some(stream) = self.calls.get(&id).map(|call| call.url.clone()) else { return };
-        let prefixed = matches!(&self.link, Link::Sse(channel) if channel.prefixed);
+        let Link::Sse(channel) = &self.link else { return };
+        let (prefixed, opening) = (channel.prefixed, channel.opening());
         let url = match resolve(&stream, data) {
             Ok(url) if prefixed => under_prefix(&stream, &url).unwrap_or(url),
             Ok(url) => url,
+            Err(_) if !opening => return self.reports.push_back(Report::Note(Note::BadMessage(Fault::Shape))),
             Err(why) => {
                 self.stop(id);
                 return self.not_opened(Failure::new(Phase::Session, Delivered::No, why));
@@ -164,14 +176,14 @@ impl HttpBack {
     pub(super) fn channel_tick(&mut self, now: Time) {
         let Link::Sse(channel) = &self.link else { return };
         if channel.deadline().is_some_and(|deadline| deadline.at <= now) {
-            self.ids(|call| *call.errand() == Errand::Stream).into_iter().for_each(|id| self.stop(id));
+            self.stop_stream();
             let (limit, what) = (self.config.endpoint_timeout, "the server's event stream named no endpoint within");
             self.not_opened(Failure::late(Phase::Session, Delivered::No, what, limit, "--endpoint-timeout"));
         }
     }
 
     /// The stream has ended, before or after it named the endpoint.
-    pub(super) fn stream_lost(&mut self, now: Time, heard: Time, error: Option<CallError>) {
+    pub(super) fn stream_lost(&mut self, now: Time, stream: &Call, error: Option<CallError>) {
         let Link::Sse(channel) = &mut self.link else { return };
         if channel.opening() {
             let why = "its event stream ended before it named an endpoint";
@@ -180,19 +192,21 @@ impl HttpBack {
         if now.since(channel.opened) >= LASTING {
             channel.brief = 0;
         }
-        self.pulse.cut(now, heard);
+        channel.hint = stream.cursor.hint;
+        self.pulse.cut(now, stream.heard);
         self.reports.push_back(Report::Note(Note::StreamLost));
         self.reports.push_back(Report::SessionEnded);
-        self.end_session(now, error);
+        self.end_session(error);
     }
 
     /// A ping of ours went unanswered: a stream that has said nothing since is
     /// dead, whether or not anybody told us.
     pub(super) fn pulse_lost(&mut self, now: Time, asked: Time) {
         for id in self.ids(|call| *call.errand() == Errand::Stream && call.heard < asked) {
-            let heard = self.calls.get(&id).map_or(asked, |call| call.heard);
-            self.stop(id);
-            self.stream_lost(now, heard, Some(CallError::Reset));
+            if let Some(stream) = self.take(id) {
+                self.drop_exchange(id, &stream);
+                self.stream_lost(now, &stream, Some(CallError::Reset));
+            }
         }
     }
 
@@ -202,12 +216,12 @@ impl HttpBack {
         let Link::Sse(channel) = &mut self.link else { return None };
         let tries = channel.brief;
         channel.brief = tries.saturating_add(1);
-        (tries < MOST_REOPENINGS).then(|| backoff::reconnect(tries, None, &mut self.rng))
+        (tries < MOST_REOPENINGS).then(|| backoff::reconnect(tries, channel.hint, &mut self.rng))
     }
 
     /// Nothing that was sent into the session will be answered. What has not
     /// left, or may go twice, goes into the next one.
-    fn end_session(&mut self, now: Time, error: Option<CallError>) {
+    fn end_session(&mut self, error: Option<CallError>) {
         if let Link::Sse(channel) = &mut self.link {
             (channel.gate, channel.greeted) = (Gate::Closed, false);
         }
@@ -240,7 +254,6 @@ impl HttpBack {
             if sent {
                 call.parcel.delivered = Delivered::Maybe;
             }
-            call.heard = now;
             self.reports.push_back(Report::SessionGone(call.parcel, call.session, failure));
         }
     }
@@ -257,8 +270,10 @@ impl HttpBack {
     /// A message was taken; where, is the endpoint.
     pub(super) fn endpoint_proven(&mut self, url: &Url) {
         let Link::Sse(channel) = &mut self.link else { return };
-        if matches!(&channel.gate, Gate::Open(endpoint) if endpoint != url) {
-            channel.prefixed = true;
+        if let Gate::Open(endpoint) = &channel.gate
+            && endpoint != url
+        {
+            channel.prefixed = under_prefix(&self.config.url, endpoint).as_ref() == Some(url);
             channel.gate = Gate::Open(url.clone());
         }
     }

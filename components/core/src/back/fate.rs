@@ -119,7 +119,7 @@ impl HttpBack {
             return self.reconnect(now, call);
         }
         if *call.errand() == Errand::Stream {
-            return self.stream_lost(now, call.heard, error);
+            return self.stream_lost(now, &call, error);
         }
         if !call.errand().wants_answer() {
             return;

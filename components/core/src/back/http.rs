@@ -99,7 +99,7 @@ impl HttpBack {
     /// Brings a parcel to the server.
     pub(crate) fn send(&mut self, now: Time, parcel: Parcel, session: &Session) {
         if parcel.errand.handshake() {
-            self.renew_stream(now);
+            self.renew_stream();
         }
         let call = Call::new(now, parcel, self.config.url.clone(), session.clone());
         let id = self.new_id();
