@@ -68,6 +68,16 @@ fn requests_held_for_the_session_at_the_end_of_the_drain_were_not_delivered() {
 }
 
 #[test]
+fn limits_that_are_hit_together_at_the_end_are_one_exit() {
+    let mut bench = Bench::open_with(|config| config.request_timeout = Some(std::time::Duration::from_secs(2)));
+    bench.eof();
+    let goodbye = bench.called("DELETE");
+    bench.wait(2000);
+    bench.cancelled(goodbye);
+    bench.exited(Exit::Drained);
+}
+
+#[test]
 fn a_server_that_does_not_confirm_the_end_is_waited_for_two_seconds() {
     let mut bench = Bench::open();
     bench.eof();

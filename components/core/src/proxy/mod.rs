@@ -196,8 +196,10 @@ impl Proxy {
         self.queue.push_back(Output::Cancel(id));
     }
 
+    /// Two limits may be hit at once; there is one exit.
     fn exit(&mut self, exit: Exit) {
-        self.stage = Stage::Over;
-        self.queue.push_back(Output::Exit(exit));
+        if std::mem::replace(&mut self.stage, Stage::Over) != Stage::Over {
+            self.queue.push_back(Output::Exit(exit));
+        }
     }
 }
