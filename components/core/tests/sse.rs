@@ -376,6 +376,21 @@ fn an_answer_over_the_limit_is_an_error_for_its_request_and_the_stream_goes_on()
 }
 
 #[test]
+fn an_answer_to_initialize_over_the_limit_holds_nothing_back_for_ever() {
+    let (mut bench, stream) = asked(|config| config.max_message = 1000);
+    endpoint(&mut bench, stream, "/messages");
+    let call = bench.called("POST initialize 0");
+    bench.accept(call);
+    bench.say(&tool("1"));
+    bench.event(stream, &format!(r#"{{"jsonrpc":"2.0","result":"{}","id":0}}"#, "x".repeat(1000)));
+    bench.error_delivered("0", "yes");
+    bench.error_delivered("1", "no");
+    bench.say(&tool("2"));
+    bench.called("POST tools/call 2");
+    bench.silent();
+}
+
+#[test]
 fn a_client_that_initializes_again_gets_a_stream_of_its_own() {
     let (mut bench, old) = open();
     bench.say(&tool("1"));

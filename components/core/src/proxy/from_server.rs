@@ -198,7 +198,11 @@ impl Proxy {
         let errand = self.back.errand(call).cloned().unwrap_or(Errand::Settled);
         if let Some(id) = answer.filter(|id| self.route.is_open(id) && !errand.wants_answer()) {
             let failure = self.back.failure(&id, self.back.too_long(call));
+            let opens = self.route.is_initialize(&id);
             self.answer_with(&id, &failure);
+            if opens {
+                self.not_opened(&failure.message);
+            }
         } else if errand.wants_answer() {
             self.failed(errand, &self.back.too_long(call));
             self.back.stop(call);
