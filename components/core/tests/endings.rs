@@ -78,6 +78,17 @@ fn limits_that_are_hit_together_at_the_end_are_one_exit() {
 }
 
 #[test]
+fn a_request_that_expires_at_the_end_of_the_drain_knows_that_it_was_sent() {
+    let mut bench = Bench::open_with(|config| config.request_timeout = Some(std::time::Duration::from_secs(5)));
+    bench.say(&tool("1"));
+    bench.called("POST tools/call 1");
+    bench.eof();
+    bench.wait(5000);
+    bench.cancelled_any();
+    assert_eq!(bench.error_delivered("1", "maybe")["data"]["attempt"], 1);
+}
+
+#[test]
 fn a_server_that_does_not_confirm_the_end_is_waited_for_two_seconds() {
     let mut bench = Bench::open();
     bench.eof();

@@ -55,6 +55,21 @@ fn without_a_cut_nothing_is_asked() {
 }
 
 #[test]
+fn the_tick_that_opens_a_session_asks_for_the_sign_of_life_that_is_due() {
+    let mut bench = Bench::with(|config| config.keep_alive = KeepAlive::Every(Duration::from_secs(3)));
+    bench.say(INITIALIZE);
+    let call = bench.called("POST initialize 0");
+    bench.opened(call, "0", "s1", "2025-11-25");
+    bench.say(INITIALIZED);
+    bench.called("POST notifications/initialized");
+    bench.wait_for_deadline();
+    bench.called("GET");
+    bench.called("POST ping ours");
+    assert!(bench.deadline().is_some_and(|deadline| deadline.at.0 > bench.now), "{:?}", bench.deadline());
+    bench.silent();
+}
+
+#[test]
 fn an_idle_cut_is_learnt_and_then_avoided() {
     let (mut bench, stream) = open_sse(|_| {});
     bench.wait(60_000);

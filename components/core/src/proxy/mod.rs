@@ -122,16 +122,19 @@ impl Proxy {
         if self.deadline().is_some_and(|deadline| self.now.since(deadline.at) >= OVERSLEPT) {
             self.back.woke(self.now);
         }
+        if self.era.tick(self.now) {
+            self.back.listen(self.now, self.era.session());
+        }
+        self.back.tick(self.now, self.paused());
+        // What has expired is told before the rest is answered at the end.
+        self.settle();
+        self.stage_tick();
+        // Last, since a session may have opened just now.
         if self.pulse().is_some_and(|deadline| deadline.at <= self.now) {
             self.back.pulsed(self.now);
             let ping = self.era.ping();
             self.deliver(ping);
         }
-        if self.era.tick(self.now) {
-            self.back.listen(self.now, self.era.session());
-        }
-        self.back.tick(self.now, self.paused());
-        self.stage_tick();
     }
 
     /// When an idle server is asked for a sign of life.
