@@ -6,6 +6,7 @@ use crate::failure::{Delivered, Failure};
 use crate::time::Time;
 use crate::wire::message::Id;
 use bytes::Bytes;
+use std::time::Duration;
 
 /// One thing to bring to the server.
 #[derive(Debug, Clone)]
@@ -18,7 +19,7 @@ pub(crate) struct Parcel {
     pub(crate) attempts: u32,
     /// What is known of all attempts but the last.
     pub(crate) delivered: Delivered,
-    /// When it was first given to the back.
+    /// When the client said it, or it was first given to the back.
     pub(crate) since: Option<Time>,
 }
 
@@ -58,6 +59,11 @@ pub(crate) enum Errand {
 impl Parcel {
     pub(crate) fn new(errand: Errand, body: impl Into<Bytes>) -> Self {
         Self { errand, body: body.into(), recoveries: 0, attempts: 0, delivered: Delivered::No, since: None }
+    }
+
+    /// When it has taken `limit`, if it is a request of the client.
+    pub(crate) fn due(&self, limit: Duration) -> Option<Time> {
+        self.errand.request().and(self.since).map(|since| since.after(limit))
     }
 
     /// The failure of its last attempt, in the light of the earlier ones.

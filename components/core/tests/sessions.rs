@@ -453,3 +453,21 @@ fn a_late_404_of_the_old_greeting_is_dropped() {
     bench.cancelled(greeting);
     bench.silent();
 }
+
+#[test]
+fn a_total_limit_holds_while_a_request_waits_for_its_session() {
+    let mut bench = Bench::open_with(|config| config.total_timeout = Some(std::time::Duration::from_secs(20)));
+    bench.say(&tool("1"));
+    let call = bench.called("POST tools/call 1");
+    bench.wait(1_000);
+    bench.head(call, 404, &[]);
+    bench.cancelled(call);
+    bench.called("POST initialize ours");
+    bench.say(&tool("2"));
+    assert_eq!(bench.wait_for_deadline(), (19_000, mcp_proxy_core::Why::Total));
+    let error = bench.error_delivered("1", "no");
+    assert!(error["message"].as_str().unwrap().contains("20 s (--total-timeout)"), "{error}");
+    assert_eq!(bench.wait_for_deadline(), (1_000, mcp_proxy_core::Why::Total));
+    bench.error_delivered("2", "no");
+    bench.silent();
+}

@@ -231,9 +231,8 @@ impl Call {
         let begins = matches!(self.state, State::AwaitHead) && *self.errand() != Errand::Settled;
         let first = self.first_byte(config).filter(|_| begins && !paused);
         let first = first.map(|limit| Deadline { at: self.sent.after(limit), why: Why::FirstByte });
-        let since = self.errand().request().and(self.parcel.since);
-        let total = config.total_timeout.zip(since);
-        let total = total.map(|(limit, since)| Deadline { at: since.after(limit), why: Why::Total });
+        let total = config.total_timeout.and_then(|limit| self.parcel.due(limit));
+        let total = total.map(|at| Deadline { at, why: Why::Total });
         earlier(total, earlier(quiet, first))
     }
 

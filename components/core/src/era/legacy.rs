@@ -175,6 +175,20 @@ impl Legacy {
         }
     }
 
+    /// When the first of the held requests has taken `limit`.
+    pub(crate) fn held_until(&self, limit: Duration) -> Option<Deadline> {
+        let first = self.held.iter().filter_map(|parcel| parcel.due(limit)).min()?;
+        Some(Deadline { at: first, why: Why::Total })
+    }
+
+    /// Takes out the held requests that have taken `limit`.
+    pub(crate) fn overdue(&mut self, now: Time, limit: Duration) -> Vec<Parcel> {
+        let overdue = |parcel: &Parcel| parcel.due(limit).is_some_and(|at| at <= now);
+        let (out, held): (VecDeque<_>, _) = std::mem::take(&mut self.held).into_iter().partition(overdue);
+        self.held = held;
+        out.into()
+    }
+
     /// Takes a held request out again, if it is held.
     pub(crate) fn withdraw(&mut self, id: &Id) -> Option<Parcel> {
         let at = self.held.iter().position(|parcel| parcel.errand.request() == Some(id))?;

@@ -64,7 +64,7 @@ impl Proxy {
 
     fn pass_on(&mut self, message: Message) {
         let errand = self.era.errand(&message);
-        self.deliver(Parcel::new(errand, message.bytes));
+        self.deliver(Parcel { since: Some(self.now), ..Parcel::new(errand, message.bytes) });
     }
 
     fn client_answered(&mut self, id: Option<Id>, message: Message) {

@@ -307,6 +307,17 @@ impl Proxy {
         self.fail_held(held, "the server lost the session and opened no new one");
     }
 
+    /// Held or not, a request takes no longer than it may.
+    pub(super) fn fail_overdue(&mut self) {
+        let Some(limit) = self.config.total_timeout else { return };
+        let what = "the request was not answered within";
+        let failure = Failure::late(Phase::Session, Delivered::No, what, limit, "--total-timeout");
+        for parcel in self.era.overdue(self.now, limit) {
+            let failure = parcel.failure(failure.clone());
+            self.failed(parcel.errand, &failure);
+        }
+    }
+
     fn fail_held(&mut self, held: Vec<Parcel>, why: &str) {
         let failure = Failure::new(Phase::Session, Delivered::No, why);
         for parcel in held {

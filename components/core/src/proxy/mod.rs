@@ -93,7 +93,8 @@ impl Proxy {
             return None;
         }
         let rooms = earlier(self.back.deadline(self.paused()), self.era.deadline());
-        let rooms = earlier(rooms, self.pulse());
+        let held = self.config.total_timeout.and_then(|limit| self.era.held_until(limit));
+        let rooms = earlier(earlier(rooms, held), self.pulse());
         earlier(self.stage.deadline(), rooms)
     }
 
@@ -122,6 +123,7 @@ impl Proxy {
         if self.deadline().is_some_and(|deadline| self.now.since(deadline.at) >= OVERSLEPT) {
             self.back.woke(self.now);
         }
+        self.fail_overdue();
         if self.era.tick(self.now) {
             self.back.listen(self.now, self.era.session());
         }
