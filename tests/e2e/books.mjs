@@ -31,7 +31,7 @@ const everything = {
   resource: ["demo://resource/dynamic/text/1", /^Resource 1/],
   prompt: [tool("args-prompt", { city: "Rome" }), /weather in Rome/],
   slow: (seconds, steps) => tool("trigger-long-running-operation", { duration: seconds, steps }),
-  log: [tool("toggle-simulated-logging"), /-level message|Roots updated/i],
+  log: [tool("toggle-simulated-logging"), /level.message/i],
   sample: [tool("trigger-sampling-request", { prompt: "why?", maxTokens: 5 }), /re: .*why\?/],
   elicit: [tool("trigger-elicitation-request"), /Name: Ada/],
   change: [tool("gzip-file-as-resource", { name: "new.gz", data: "data:text/plain,hi" }), "resources", "new.gz"],
@@ -40,7 +40,9 @@ const everything = {
   async bigAnswer(client) {
     const bytes = randomBytes(7 * MIB);
     const data = await serveOnce(bytes);
-    const result = await client.callTool(tool("gzip-file-as-resource", { name: "big.gz", data, outputType: "resource" }));
+    const result = await client.callTool(
+      tool("gzip-file-as-resource", { name: "big.gz", data, outputType: "resource" }),
+    );
     const { blob } = result.content[0].resource;
     assert.ok(gunzipSync(Buffer.from(blob, "base64")).equals(bytes));
     return blob.length;

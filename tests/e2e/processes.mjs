@@ -88,7 +88,8 @@ class Output {
     return new Promise((resolve, reject) => {
       const attempt = () => {
         if (this.count(words) >= times) resolve();
-        else if (this.#isOver) reject(new Error(`a server ended before it said "${words}":\n${this.#text.slice(-2000)}`));
+        else if (this.#isOver)
+          reject(new Error(`a server ended before it said "${words}":\n${this.#text.slice(-2000)}`));
         else return;
         this.#watchers.delete(attempt);
       };
