@@ -73,10 +73,10 @@ for (const [what, data] of [
   ["on the same origin", "/elsewhere?sessionId=1"],
   ["on another origin", "http://127.0.0.1:1/messages"],
 ]) {
-  scenario(`a second endpoint ${what} changes nothing`, sse, async ({ open, server }) => {
+  scenario(`a second endpoint ${what} changes nothing`, sseWith({}, told), async ({ open, server }) => {
     const client = await open();
     const held = client.call("hold", { gate: "held" });
-    await server.seen(CALL);
+    await client.until("three POSTs that were taken", () => client.stderr.split(" 202 ").length > 3);
     const [stream] = server.sessions.values();
     stream.event({ type: "endpoint", data });
     stream.notify("notifications/message", { level: "info", data: "after it" });
