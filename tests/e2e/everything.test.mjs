@@ -2,58 +2,21 @@
 // process, exactly as it is installed.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import net from "node:net";
-import { fileURLToPath } from "node:url";
+import { startEverything } from "./processes.mjs";
 import { progressOf, textOf, peers } from "./sdk.mjs";
 
 /** What the server prints when a session opens its GET stream. */
 const LISTENING = "Establishing new SSE stream";
 
-const peer = peers("everything", startEverything);
+const peer = peers("everything", startWithListeners);
 
-async function startEverything() {
-  const entry = fileURLToPath(
-    new URL("node_modules/@modelcontextprotocol/server-everything/dist/index.js", import.meta.url),
-  );
-  const port = await freePort();
-  const child = spawn(process.execPath, [entry, "streamableHttp"], { env: { ...process.env, PORT: String(port) } });
-  const watchers = new Set();
-  let output = "";
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on("data", (chunk) => {
-      output += chunk;
-      for (const watcher of [...watchers]) watcher();
-    });
-  }
-  /** Resolves when the server has said this at least `times` times. */
-  const said = (words, times = 1) =>
-    new Promise((resolve) => {
-      const attempt = () => {
-        if (output.split(words).length <= times) return;
-        watchers.delete(attempt);
-        resolve();
-      };
-      watchers.add(attempt);
-      attempt();
-    });
-  const count = (words) => output.split(words).length - 1;
-  await said(`listening on port ${port}`);
-  const close = () => new Promise((resolve) => child.once("exit", resolve).kill("SIGKILL"));
+async function startWithListeners() {
+  const server = await startEverything("streamableHttp");
   const nextListener = () => {
-    const already = count(LISTENING);
-    return () => said(LISTENING, already + 1);
+    const already = server.count(LISTENING);
+    return () => server.said(LISTENING, already + 1);
   };
-  return { url: `http://127.0.0.1:${port}/mcp`, said, count, nextListener, close };
-}
-
-function freePort() {
-  return new Promise((resolve) => {
-    const probe = net.createServer().listen(0, "127.0.0.1", () => {
-      const { port } = probe.address();
-      probe.close(() => resolve(port));
-    });
-  });
+  return { ...server, nextListener };
 }
 
 peer("tools", async ({ client }) => {

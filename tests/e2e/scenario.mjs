@@ -10,14 +10,14 @@ import { shells } from "./shells.mjs";
 const HUNG_MS = 90_000;
 
 /**
- * Options: `server` (options of the fixture server), `options` and `env` (of the proxy),
- * `on` (the names of the shells it makes sense for), `skip` (a reason).
+ * Options: `start` (the fixture server to start), `server` (its options), `options` and `env` (of the proxy),
+ * `on` (the names of the shells it makes sense for), `skip` and `todo` (a reason).
  * The body gets {shell, server, connect, open}: `connect` starts a proxy, `open` also shakes hands.
  */
 export function scenario(name, options, body) {
   for (const shell of shells.filter(({ name: shellName }) => (options.on ?? [shellName]).includes(shellName))) {
-    test(`${name} [${shell.name}]`, { timeout: HUNG_MS, skip: options.skip }, async (t) => {
-      const server = await startServer(options.server);
+    test(`${name} [${shell.name}]`, { timeout: HUNG_MS, skip: options.skip, todo: options.todo }, async (t) => {
+      const server = await (options.start ?? startServer)(options.server);
       const clients = [];
       t.after(async () => {
         for (const client of clients) client.kill();
@@ -42,9 +42,9 @@ export function scenario(name, options, body) {
   }
 }
 
-/** Starts another fixture server that ends with the test. */
-export async function another(t, options) {
-  const server = await startServer(options);
+/** Starts another fixture server, which ends with the test. */
+export async function another(t, options, start = startServer) {
+  const server = await start(options);
   t.after(() => server.close());
   return server;
 }

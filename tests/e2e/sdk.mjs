@@ -10,6 +10,7 @@ import {
   ElicitRequestSchema,
   ListRootsRequestSchema,
   LoggingMessageNotificationSchema,
+  ResourceListChangedNotificationSchema,
   ResourceUpdatedNotificationSchema,
   ToolListChangedNotificationSchema,
 } from "@modelcontextprotocol/sdk/types.js";
@@ -32,7 +33,7 @@ const handlers = [
 
 /**
  * Starts a proxy of this shell and connects the SDK's client to it. `received` has every message
- * as the transport delivered it; `seen` resolves with the first notification of a method.
+ * as the transport delivered it; `seen` resolves with the first notification of a method that fits.
  */
 export async function connectClient(shell, url) {
   const client = new Client(
@@ -57,6 +58,7 @@ function collect(client) {
   const watchers = new Set();
   for (const schema of [
     LoggingMessageNotificationSchema,
+    ResourceListChangedNotificationSchema,
     ResourceUpdatedNotificationSchema,
     ToolListChangedNotificationSchema,
   ]) {
@@ -65,10 +67,10 @@ function collect(client) {
       for (const watcher of [...watchers]) watcher();
     });
   }
-  const seen = (method) =>
+  const seen = (method, fits = () => true) =>
     new Promise((resolve) => {
       const attempt = () => {
-        const found = past.find((notification) => notification.method === method);
+        const found = past.find((notification) => notification.method === method && fits(notification));
         if (!found) return;
         watchers.delete(attempt);
         resolve(found);

@@ -95,5 +95,8 @@ fn e2e() -> Result<()> {
     let folder = root().join("tests/e2e");
     let mut command = Command::new("node");
     command.arg("run.mjs").current_dir(folder).env("WASMTIME", wasmtime).env("MCP_PROXY_DIST", dist());
+    if let Some(python) = tools::python_packages()? {
+        command.env("MCP_PROXY_PYTHON", python);
+    }
     step::run("end to end", &mut command)
 }

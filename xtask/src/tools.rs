@@ -67,6 +67,34 @@ pub(crate) fn npm_packages() -> Result<()> {
     Ok(())
 }
 
+/// A Python with the packages of the Python fixture, exactly as pinned; none
+/// where there is no Python that can take them.
+pub(crate) fn python_packages() -> Result<Option<PathBuf>> {
+    let Some(python) = python() else {
+        say("no Python 3.11 or later with venv: the tests with the Python server are skipped");
+        return Ok(None);
+    };
+    let folder = cache_dir()?.join("tools/python-mcp");
+    let binary = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
+    let list = root().join("tests/fixtures/python/requirements.txt");
+    let stamp = folder.join(".installed-requirements");
+    let wanted = std::fs::read(&list)?;
+    let runs = output(Command::new(&binary).arg("--version")).is_some();
+    if runs && std::fs::read(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(Some(binary));
+    }
+    run("python -m venv", Command::new(python).args(["-m", "venv", "--clear"]).arg(&folder))?;
+    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
+    run("pip install", Command::new(&binary).args(install).arg(list))?;
+    std::fs::write(stamp, wanted)?;
+    Ok(Some(binary))
+}
+
+fn python() -> Option<&'static str> {
+    let suits = "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))";
+    ["python3", "python"].into_iter().find(|name| output(Command::new(name).args(["-c", suits])).is_some())
+}
+
 fn cache_dir() -> Result<PathBuf> {
     let folder = cache()?;
     std::fs::create_dir_all(&folder)?;
