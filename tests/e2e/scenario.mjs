@@ -11,12 +11,12 @@ const HUNG_MS = 90_000;
 
 /**
  * Options: `start` (the fixture server to start), `server` (its options), `options` and `env` (of the proxy),
- * `on` (the names of the shells it makes sense for), `skip` and `todo` (a reason).
+ * `on` (the names of the shells it makes sense for) and `skip` (a reason).
  * The body gets {shell, server, connect, open}: `connect` starts a proxy, `open` also shakes hands.
  */
 export function scenario(name, options, body) {
   for (const shell of shells.filter(({ name: shellName }) => (options.on ?? [shellName]).includes(shellName))) {
-    test(`${name} [${shell.name}]`, { timeout: HUNG_MS, skip: options.skip, todo: options.todo }, async (t) => {
+    test(`${name} [${shell.name}]`, { timeout: HUNG_MS, skip: options.skip }, async (t) => {
       const server = await (options.start ?? startServer)(options.server);
       const clients = [];
       t.after(async () => {

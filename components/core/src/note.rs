@@ -54,6 +54,8 @@ pub enum Note {
     SseTried(Option<StatusCode>),
     /// The stream of an HTTP+SSE session named its endpoint.
     StreamOpened,
+    /// The stream of an HTTP+SSE session named another endpoint; it is ignored.
+    SecondEndpoint,
     /// The stream of an HTTP+SSE session ended, and with it the session.
     StreamLost,
     /// The server no longer knows the session; a new one is being opened.
@@ -105,6 +107,7 @@ impl Note {
             | Self::BadMessage(_)
             | Self::LateAnswer
             | Self::RepeatedAsk
+            | Self::SecondEndpoint
             | Self::Undelivered { status: Some(_) } => Blame::Server,
             Self::Unexpected(_) => Blame::Bug,
             Self::CallStarted { .. }

@@ -86,7 +86,7 @@ const TABLE: &[Spec] = &[
     option(Kind::Shared(Shared::BearerTokenEnv), "--bearer-token-env", &[], "VAR", "send `Authorization: Bearer` with the token in VAR"),
     option(Kind::Shared(Shared::Transport), "--transport", &[], "KIND", "auto (default), streamable-http or sse"),
     option(Kind::Shared(Shared::ConnectTimeout), "--connect-timeout", &[], "TIME", "give up connecting after TIME (default 30s)"),
-    option(Kind::Shared(Shared::FirstByteTimeout), "--first-byte-timeout", &[], "TIME", "give up a response that has not begun after TIME (default 0 = never; HTTP+SSE 60s)"),
+    option(Kind::Shared(Shared::FirstByteTimeout), "--first-byte-timeout", &[], "TIME", "give up a response that has not begun after TIME (default 0 = never)"),
     option(Kind::Shared(Shared::EndpointTimeout), "--endpoint-timeout", &[], "TIME", "give up an HTTP+SSE server that names no endpoint within TIME (default 10s)"),
     option(Kind::Shared(Shared::RequestTimeout), "--request-timeout", &[], "TIME", "give up a silent request after TIME (default 300s, 0 = never)"),
     option(Kind::Shared(Shared::TotalTimeout), "--total-timeout", &[], "TIME", "give up any request after TIME, silent or not (default 0 = never)"),

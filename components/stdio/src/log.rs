@@ -52,6 +52,7 @@ fn words(note: &Note) -> (&'static str, String) {
         Note::SseTried(Some(status)) => ("INIT", format!("POST was refused ({status}); trying HTTP+SSE")),
         Note::SseTried(None) => ("INIT", own("POST was refused; trying HTTP+SSE")),
         Note::StreamOpened => ("SSE", own("the event stream named its endpoint")),
+        Note::SecondEndpoint => ("SSE", own("ignored a second endpoint")),
         Note::StreamLost => ("SSE", own("the event stream ended, and the session with it")),
         Note::SessionLost => ("SESSION", own("the server forgot the session; opening a new one")),
         Note::SessionRestored => ("SESSION", own("a new session is open")),

@@ -14,8 +14,7 @@ use url::Url;
 
 /// How long a stream may go on after its answer.
 const AFTERGLOW: Duration = Duration::from_secs(10);
-/// How long the server may take over something that needs no answer, or is
-/// answered elsewhere.
+/// How long the server may take over something that needs no answer.
 const UNANSWERED: Duration = Duration::from_secs(60);
 
 /// How long the server may take over a ping of ours.
@@ -34,6 +33,9 @@ pub(crate) struct Call {
     pub(crate) hops: u32,
     /// When its exchange began.
     pub(crate) sent: Time,
+    /// Its session has ended while it was under way: until then its response
+    /// may still say what became of it.
+    pub(crate) stranded: Option<Time>,
     /// The last sign of life.
     pub(crate) heard: Time,
     pub(crate) cursor: Cursor,
@@ -112,6 +114,7 @@ impl Call {
             session,
             hops: 0,
             sent: now,
+            stranded: None,
             heard: now,
             cursor: Cursor::default(),
             offered: None,
@@ -215,8 +218,7 @@ impl Call {
     /// How long the response may take to begin.
     pub(crate) fn first_byte(&self, config: &Config) -> Option<Duration> {
         match self.way {
-            Way::Message => config.first_byte_timeout,
-            Way::Post => Some(config.first_byte_timeout.unwrap_or(UNANSWERED)),
+            Way::Message | Way::Post => config.first_byte_timeout,
             Way::Stream => None,
         }
     }
@@ -233,7 +235,8 @@ impl Call {
         let first = first.map(|limit| Deadline { at: self.sent.after(limit), why: Why::FirstByte });
         let total = config.total_timeout.and_then(|limit| self.parcel.due(limit));
         let total = total.map(|at| Deadline { at, why: Why::Total });
-        earlier(total, earlier(quiet, first))
+        let stranded = self.stranded.map(|at| Deadline { at, why: Why::Quiet });
+        earlier(earlier(total, stranded), earlier(quiet, first))
     }
 
     /// When the call wants to be looked at.

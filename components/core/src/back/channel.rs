@@ -14,7 +14,6 @@ use crate::failure::{Attempt, Delivered, Failure, Phase};
 use crate::note::Note;
 use crate::parcel::{Errand, Parcel};
 use crate::time::{Deadline, Time, Why};
-use crate::wire::message::Fault;
 use crate::wire::sse::Event;
 use bytes::Bytes;
 use http::StatusCode;
@@ -25,6 +24,9 @@ use url::Url;
 const LASTING: Duration = Duration::from_secs(60);
 /// After so many brief streams in a row the next one waits for a request.
 const MOST_REOPENINGS: u32 = 6;
+
+/// How long a message is given whose session ended while it was being posted.
+const STRANDED: Duration = Duration::from_secs(5);
 
 /// The two endpoints of a server.
 #[derive(Debug, Default)]
@@ -76,11 +78,11 @@ impl Channel {
 
 impl HttpBack {
     /// A handshake wants to go: every session has a stream of its own.
-    pub(super) fn renew_stream(&mut self) {
+    pub(super) fn renew_stream(&mut self, now: Time) {
         let Link::Sse(channel) = &self.link else { return };
         if channel.greeted {
             self.stop_stream();
-            self.end_session(None);
+            self.end_session(now, None);
         }
         if let Link::Sse(channel) = &mut self.link {
             channel.greeted = true;
@@ -121,11 +123,12 @@ impl HttpBack {
     fn endpoint(&mut self, now: Time, id: CallId, data: &str) {
         let Some(stream) = self.calls.get(&id).map(|call| call.url.clone()) else { return };
         let Link::Sse(channel) = &self.link else { return };
-        let (prefixed, opening) = (channel.prefixed, channel.opening());
+        if !channel.opening() {
+            return self.reports.push_back(Report::Note(Note::SecondEndpoint));
+        }
         let url = match resolve(&stream, data) {
-            Ok(url) if prefixed => under_prefix(&stream, &url).unwrap_or(url),
+            Ok(url) if channel.prefixed => under_prefix(&stream, &url).unwrap_or(url),
             Ok(url) => url,
-            Err(_) if !opening => return self.reports.push_back(Report::Note(Note::BadMessage(Fault::Shape))),
             Err(why) => {
                 self.stop(id);
                 return self.not_opened(Failure::new(Phase::Session, Delivered::No, why));
@@ -196,7 +199,7 @@ impl HttpBack {
         self.pulse.cut(now, stream.heard);
         self.reports.push_back(Report::Note(Note::StreamLost));
         self.reports.push_back(Report::SessionEnded);
-        self.end_session(error);
+        self.end_session(now, error);
     }
 
     /// A ping of ours went unanswered: a stream that has said nothing since is
@@ -220,8 +223,9 @@ impl HttpBack {
     }
 
     /// Nothing that was sent into the session will be answered. What has not
-    /// left, or may go twice, goes into the next one.
-    fn end_session(&mut self, error: Option<CallError>) {
+    /// left, or may go twice, goes into the next one. What is just being posted
+    /// may yet be refused, and then it has not run.
+    fn end_session(&mut self, now: Time, error: Option<CallError>) {
         if let Link::Sse(channel) = &mut self.link {
             (channel.gate, channel.greeted) = (Gate::Closed, false);
         }
@@ -231,6 +235,13 @@ impl HttpBack {
         };
         for id in self.ids(concerned) {
             let Some(mut call) = self.take(id) else { continue };
+            if matches!(call.state, State::AwaitHead)
+                && matches!(call.errand(), Errand::Request { repeatable: false, .. })
+            {
+                call.stranded = call.stranded.or(Some(now.after(STRANDED)));
+                self.put(id, call);
+                continue;
+            }
             self.drop_exchange(id, &call);
             let sent = !call.unsent_message();
             let failure = if sent { Failure::stream(error) } else { Failure::call(error.unwrap_or(CallError::Reset)) };

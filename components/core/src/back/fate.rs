@@ -102,6 +102,9 @@ impl HttpBack {
             }
             return self.reconnect(now, call);
         }
+        if call.stranded.is_some() && error.before_sending() {
+            return self.session_gone(call, Failure::call(error));
+        }
         let harmless = error.before_sending() || call.errand().repeatable();
         if harmless && error.passing() && call.parcel.attempts <= self.config.retries {
             if !error.before_sending() {
@@ -227,7 +230,10 @@ impl HttpBack {
             | Why::Drain
             | Why::Leave => ("no sign of life from the server for", call.patience(&self.config), "--request-timeout"),
         };
-        let failure = Failure::late(phase, delivered, what, limit.unwrap_or_default(), option);
+        let failure = match call.stranded {
+            Some(_) => Failure::stream(None),
+            None => Failure::late(phase, delivered, what, limit.unwrap_or_default(), option),
+        };
         let failure = call.parcel.failure(failure);
         self.reports.push_back(Report::Expired(call.parcel.errand, failure));
     }

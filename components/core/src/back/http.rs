@@ -99,7 +99,7 @@ impl HttpBack {
     /// Brings a parcel to the server.
     pub(crate) fn send(&mut self, now: Time, parcel: Parcel, session: &Session) {
         if parcel.errand.handshake() {
-            self.renew_stream();
+            self.renew_stream(now);
         }
         let call = Call::new(now, parcel, self.config.url.clone(), session.clone());
         let id = self.new_id();
@@ -130,6 +130,10 @@ impl HttpBack {
             return self.reports.push_back(Report::Stop(id));
         }
         self.begun(now, &mut call, status, headers);
+        if status.is_success() && call.stranded.is_some() {
+            self.reports.push_back(Report::Stop(id));
+            return self.fail(&call, Failure::stream(None));
+        }
         if status == StatusCode::NOT_FOUND
             && let Some(url) = self.second_endpoint(&call)
         {
@@ -383,7 +387,7 @@ impl HttpBack {
     /// A sign of life for a request came by another way.
     pub(crate) fn touch(&mut self, now: Time, id: &Id) {
         for call in self.calls.values_mut().filter(|call| call.errand().request() == Some(id)) {
-            call.heard = now;
+            (call.heard, call.sent) = (now, now);
         }
     }
 
@@ -406,11 +410,15 @@ impl HttpBack {
     /// Nobody waits for the answer to this request any more. `true` if the
     /// server cannot have seen it.
     pub(crate) fn forget(&mut self, request: &Id) -> bool {
-        let ids = self.ids(|call| call.errand().request() == Some(request));
-        let unseen = |call: &Call| call.unsent_message() && call.parcel.delivered == Delivered::No;
-        let unseen = ids.iter().filter_map(|id| self.calls.get(id)).any(unseen);
-        ids.into_iter().for_each(|id| self.settle(id));
+        let unseen = self.unseen(request);
+        self.ids(|call| call.errand().request() == Some(request)).into_iter().for_each(|id| self.settle(id));
         unseen
+    }
+
+    /// The server cannot have seen this request.
+    pub(crate) fn unseen(&self, request: &Id) -> bool {
+        let unseen = |call: &Call| call.unsent_message() && call.parcel.delivered == Delivered::No;
+        self.calls.values().any(|call| call.errand().request() == Some(request) && unseen(call))
     }
 
     /// Drops every call.
@@ -445,7 +453,7 @@ impl HttpBack {
         self.put(id, call);
     }
 
-    fn put(&mut self, id: CallId, call: Call) {
+    pub(super) fn put(&mut self, id: CallId, call: Call) {
         self.partial += call.partial();
         self.calls.insert(id, call);
     }

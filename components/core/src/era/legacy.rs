@@ -275,7 +275,9 @@ impl Legacy {
 
     /// The server does not know the session that `parcel` was sent in.
     pub(crate) fn lost(&mut self, now: Time, mut parcel: Parcel, session: &Session) -> Recovery {
-        if parcel.recoveries > 0 || self.memory.initialize.is_none() {
+        // An answer belongs to the session that its question came from.
+        let bound = parcel.errand == Errand::Answer;
+        if bound || parcel.recoveries > 0 || self.memory.initialize.is_none() {
             return Recovery::Impossible(parcel);
         }
         parcel.recoveries += 1;

@@ -162,7 +162,7 @@ impl Proxy {
         let session = self.back.offered(errand);
         self.back.settle(call);
         if !message.error().is_empty() {
-            return self.not_reopened();
+            return self.not_reopened(Failure::new(Phase::Session, Delivered::No, "the server refused initialize"));
         }
         self.era.reopened(message.result(), session);
         self.note(Note::SessionRestored);
@@ -248,7 +248,7 @@ impl Proxy {
                 self.answer_with(&id, failure);
                 self.not_opened(&failure.message);
             }
-            Errand::Reinitialize(_) => self.not_reopened(),
+            Errand::Reinitialize(_) => self.not_reopened(failure.clone()),
             Errand::Initialized => {
                 self.greeted();
                 self.undelivered(failure);
@@ -297,14 +297,18 @@ impl Proxy {
 
     fn not_opened(&mut self, why: &str) {
         let held = self.era.not_opened();
-        self.fail_held(held, &format!("initialize failed: {why}"));
+        let failure = Failure::new(Phase::Session, Delivered::No, format!("initialize failed: {why}"));
+        self.fail_held(held, &failure);
     }
 
-    fn not_reopened(&mut self) {
+    fn not_reopened(&mut self, cause: Failure) {
         self.note(Note::SessionNotRestored);
         let wait = self.back.reopening();
         let held = self.era.not_reopened(self.now, wait);
-        self.fail_held(held, "the server lost the session and opened no new one");
+        let mut failure = cause.undelivered();
+        failure.message = format!("the session was lost and no new one could be opened: {}", failure.message);
+        failure.data.phase = Phase::Session;
+        self.fail_held(held, &failure);
     }
 
     /// Held or not, a request takes no longer than it may.
@@ -318,8 +322,7 @@ impl Proxy {
         }
     }
 
-    fn fail_held(&mut self, held: Vec<Parcel>, why: &str) {
-        let failure = Failure::new(Phase::Session, Delivered::No, why);
+    fn fail_held(&mut self, held: Vec<Parcel>, failure: &Failure) {
         for parcel in held {
             let failure = parcel.failure(failure.clone());
             self.failed(parcel.errand, &failure);

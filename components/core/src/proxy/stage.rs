@@ -103,7 +103,8 @@ impl Proxy {
             self.era.concluded(&id, Conclusion::Failed);
             let failure = |delivered| Failure::new(Phase::Drain, delivered, message.clone());
             let held = self.era.withdraw(&id).map(|parcel| parcel.failure(failure(Delivered::No)));
-            self.write_failure(&id, &held.unwrap_or_else(|| self.back.failure(&id, failure(Delivered::Maybe))));
+            let delivered = if self.back.unseen(&id) { Delivered::No } else { Delivered::Maybe };
+            self.write_failure(&id, &held.unwrap_or_else(|| self.back.failure(&id, failure(delivered))));
         }
     }
 }
