@@ -322,6 +322,19 @@ fn a_listening_stream_that_ends_is_reopened_from_the_last_event() {
 }
 
 #[test]
+fn a_listening_stream_that_is_closed_at_once_is_not_reopened_in_a_tight_loop() {
+    let (mut bench, mut listen) = Bench::listening();
+    for round in 1..5 {
+        bench.chunk(listen, format!("id: {round}\nretry: 0\ndata:\n\n"));
+        bench.end(listen);
+        assert_eq!(bench.wait_for_deadline(), (100, Why::Reconnect));
+        listen = bench.called("GET");
+        bench.sse(listen);
+    }
+    bench.silent();
+}
+
+#[test]
 fn a_listening_stream_that_cannot_be_opened_backs_off_to_a_cap() {
     let mut bench = Bench::new();
     let mut listen = bench.handshake();

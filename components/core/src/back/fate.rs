@@ -17,6 +17,9 @@ use url::Url;
 
 /// Redirects in a row that are followed.
 const MOST_HOPS: u32 = 5;
+/// A listening stream is not reopened sooner, whatever the server asks for:
+/// one that is always closed at once would keep both sides busy for nothing.
+const SHORTEST_LISTEN: Duration = Duration::from_millis(100);
 
 impl HttpBack {
     /// Sends the call again after a wait, under a new id.
@@ -140,11 +143,13 @@ impl HttpBack {
 
     pub(super) fn reconnect(&mut self, now: Time, mut call: Call) {
         let wait = backoff::reconnect(call.cursor.fruitless, call.cursor.hint, &mut self.rng);
-        if call.cursor.fruitless > 0 && *call.errand() == Errand::Listen {
+        let listens = *call.errand() == Errand::Listen;
+        let wait = if listens { wait.max(SHORTEST_LISTEN) } else { wait };
+        if call.cursor.fruitless > 0 && listens {
             call.cursor.last_event = None;
         }
         call.cursor.fruitless = call.cursor.fruitless.saturating_add(1);
-        let note = if *call.errand() == Errand::Listen { Note::ListenEnded(wait) } else { Note::StreamResumed(wait) };
+        let note = if listens { Note::ListenEnded(wait) } else { Note::StreamResumed(wait) };
         self.reports.push_back(Report::Note(note));
         let id = self.new_id();
         self.keep(id, call, State::AwaitReconnect(now.after(wait)));
