@@ -559,3 +559,25 @@ fn a_total_limit_holds_however_lively_the_request_is() {
     bench.called("POST notifications/cancelled");
     bench.silent();
 }
+
+#[test]
+fn a_stream_that_is_redirected_away_is_given_up_at_once() {
+    let (mut bench, stream) = asked(|_| {});
+    bench.head(stream, 302, &[("location", "https://login.example/")]);
+    bench.cancelled(stream);
+    let error = bench.error_delivered("0", "no");
+    assert!(error["message"].as_str().unwrap().contains("https://login.example"), "{error}");
+    bench.silent();
+    bench.say(INITIALIZE);
+    let mut stream = bench.called("GET");
+    for _ in 0..5 {
+        bench.head(stream, 307, &[("location", "/mcp")]);
+        bench.cancelled(stream);
+        stream = bench.called("GET");
+    }
+    bench.head(stream, 307, &[("location", "/mcp")]);
+    bench.cancelled(stream);
+    let error = bench.error_delivered("0", "no");
+    assert!(error["message"].as_str().unwrap().contains("circle"), "{error}");
+    bench.silent();
+}

@@ -244,6 +244,9 @@ impl HttpBack {
     }
 
     pub(super) fn fail(&mut self, call: &Call, failure: Failure) {
+        if *call.errand() == Errand::Stream {
+            return self.not_opened(failure);
+        }
         let failure = call.parcel.failure(failure);
         self.reports.push_back(Report::Failed(call.errand().clone(), failure));
     }
