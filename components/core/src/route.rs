@@ -14,8 +14,17 @@ pub(crate) struct Route {
     /// Of the client, waiting for the server. The key compares by value, the
     /// stored id has the client's spelling.
     open: BTreeMap<Id, Open>,
-    /// Of the server, waiting for the client, in the server's spelling.
-    asks: BTreeMap<Id, Id>,
+    /// Of the server, waiting for the client.
+    asks: BTreeMap<Id, Ask>,
+}
+
+/// An open request of the server.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    /// Its id in the server's spelling.
+    pub(crate) id: Id,
+    /// The server goes on with other requests while it waits, as with a ping.
+    pub(crate) aside: bool,
 }
 
 #[derive(Debug)]
@@ -75,30 +84,30 @@ impl Route {
     }
 
     /// Takes a request of the server.
-    pub(crate) fn ask(&mut self, id: &Id) -> Result<(), Refusal> {
+    pub(crate) fn ask(&mut self, id: &Id, aside: bool) -> Result<(), Refusal> {
         if self.asks.contains_key(id) {
             return Err(Refusal::Duplicate);
         }
         if self.asks.len() >= MOST_OPEN {
             return Err(Refusal::Full);
         }
-        self.asks.insert(id.clone(), id.clone());
+        self.asks.insert(id.clone(), Ask { id: id.clone(), aside });
         Ok(())
     }
 
-    /// The permission to answer the server: the id in its spelling, once.
-    pub(crate) fn answer(&mut self, id: &Id) -> Option<Id> {
+    /// The permission to answer the server, once.
+    pub(crate) fn answer(&mut self, id: &Id) -> Option<Ask> {
         self.asks.remove(id)
     }
 
     /// The server's open requests; they are no longer open.
     pub(crate) fn drop_asks(&mut self) -> Vec<Id> {
-        std::mem::take(&mut self.asks).into_values().collect()
+        std::mem::take(&mut self.asks).into_values().map(|ask| ask.id).collect()
     }
 
-    /// The client owes the server an answer.
+    /// The client owes the server an answer without which it may not go on.
     pub(crate) fn client_owes(&self) -> bool {
-        !self.asks.is_empty()
+        self.asks.values().any(|ask| !ask.aside)
     }
 }
 

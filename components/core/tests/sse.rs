@@ -138,6 +138,27 @@ fn a_request_that_is_never_answered_is_given_up_however_lively_the_stream_is() {
 }
 
 #[test]
+fn a_server_that_pings_the_client_keeps_no_lost_request_open() {
+    let (mut bench, stream) = open();
+    bench.say(&tool("1"));
+    let call = bench.called("POST tools/call 1");
+    bench.accept(call);
+    for round in 0..30 {
+        let ping = request(&format!("\"p{round}\""), "ping");
+        bench.event(stream, &ping);
+        bench.wrote(&ping);
+        bench.wait(9_999);
+        bench.say(&result(&format!("\"p{round}\"")));
+        let answer = bench.called_last();
+        bench.accept(answer);
+    }
+    bench.wait(100);
+    bench.error_delivered("1", "maybe");
+    bench.called("POST notifications/cancelled");
+    bench.silent();
+}
+
+#[test]
 fn a_post_that_is_refused_is_an_error_for_its_request_alone() {
     let (mut bench, stream) = open();
     bench.say(&tool("1"));

@@ -13,6 +13,7 @@ pub(crate) enum Role {
     Initialized,
     Cancelled,
     Progress,
+    Ping,
     Plain,
 }
 
@@ -23,6 +24,7 @@ pub(crate) fn role(method: &str) -> Role {
         "notifications/initialized" => Role::Initialized,
         "notifications/cancelled" => Role::Cancelled,
         "notifications/progress" => Role::Progress,
+        "ping" => Role::Ping,
         _ => Role::Plain,
     }
 }

@@ -68,9 +68,11 @@ impl Proxy {
     }
 
     fn client_answered(&mut self, id: Option<Id>, message: Message) {
-        let Some(id) = id.and_then(|id| self.route.answer(&id)) else { return self.note(Note::StrayAnswer) };
-        self.back.touch_all(self.now);
-        self.deliver(Parcel::new(Errand::Answer, message.with_id(&id)));
+        let Some(ask) = id.and_then(|id| self.route.answer(&id)) else { return self.note(Note::StrayAnswer) };
+        if !ask.aside {
+            self.back.touch_all(self.now);
+        }
+        self.deliver(Parcel::new(Errand::Answer, message.with_id(&ask.id)));
     }
 
     /// The client waits no longer. The server is told, unless it never saw the

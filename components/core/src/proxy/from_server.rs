@@ -75,7 +75,7 @@ impl Proxy {
             Kind::Request { id, .. } if self.draining() => {
                 self.refuse_ask(&id.clone(), "the client has closed its side")
             }
-            Kind::Request { id, .. } => match self.route.ask(id) {
+            Kind::Request { id, method } => match self.route.ask(id, era::role(method) == Role::Ping) {
                 Ok(()) => self.write_message(message.bytes),
                 Err(Refusal::Duplicate) => self.note(Note::RepeatedAsk),
                 Err(Refusal::Full) => self.refuse_ask(&id.clone(), "the client has too many open requests"),
@@ -97,11 +97,11 @@ impl Proxy {
             }
             Role::Cancelled => {
                 let asked = era::cancelled_request(message.params());
-                if asked.and_then(|id| self.route.answer(&id)).is_some() {
+                if asked.and_then(|id| self.route.answer(&id)).is_some_and(|ask| !ask.aside) {
                     self.back.touch_all(self.now);
                 }
             }
-            Role::Initialize | Role::Initialized | Role::Plain => {}
+            Role::Initialize | Role::Initialized | Role::Ping | Role::Plain => {}
         }
     }
 
