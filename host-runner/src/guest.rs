@@ -2,24 +2,19 @@
 //! exit code. Only wasi:cli, io, clocks, random and http are linked; a component
 //! that imports files or sockets does not start.
 
-use mcp_proxy_options::Options;
 use wasmtime::{
     Engine, Result, Store, StoreLimits, StoreLimitsBuilder,
     component::{Component, Linker, ResourceTable},
 };
 use wasmtime_wasi::{
     I32Exit, WasiCtx, WasiCtxView, WasiView,
-    cli::{WasiCli, WasiCliView},
+    cli::{StdinStream, StdoutStream, WasiCli, WasiCliView},
     p2::bindings::{Command, cli, random},
     random::WasiRandom,
 };
-use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
+use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks, WasiHttpView};
 
-use crate::{
-    http::Http,
-    note,
-    stdio::{Input, Output},
-};
+use crate::note;
 
 /// Exit code of a component that broke (`EX_SOFTWARE`).
 pub const BROKEN: i32 = 70;
@@ -30,7 +25,7 @@ const MEMORY_LIMIT: usize = 2 << 30;
 struct State {
     wasi: WasiCtx,
     http: WasiHttpCtx,
-    hooks: Http,
+    hooks: Box<dyn WasiHttpHooks>,
     table: ResourceTable,
     limits: StoreLimits,
 }
@@ -43,7 +38,7 @@ impl WasiView for State {
 
 impl WasiHttpView for State {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
-        WasiHttpCtxView { ctx: &mut self.http, table: &mut self.table, hooks: &mut self.hooks }
+        WasiHttpCtxView { ctx: &mut self.http, table: &mut self.table, hooks: &mut *self.hooks }
     }
 }
 
@@ -54,11 +49,11 @@ pub struct Guest {
 }
 
 impl Guest {
-    pub fn new(component: Component, options: &Options, http: Http, input: Input, output: Output) -> Self {
+    pub fn new(component: Component, wasi: WasiCtx, http: impl WasiHttpHooks + 'static) -> Self {
         let state = State {
-            wasi: context(options, input, output),
+            wasi,
             http: WasiHttpCtx::new(),
-            hooks: http,
+            hooks: Box::new(http),
             table: ResourceTable::new(),
             limits: StoreLimitsBuilder::new().memory_size(MEMORY_LIMIT).build(),
         };
@@ -80,10 +75,17 @@ impl Guest {
     }
 }
 
-fn context(options: &Options, input: Input, output: Output) -> WasiCtx {
+/// A component's arguments and streams. Of the environment it sees nothing but
+/// what its arguments say too.
+pub fn context(
+    args: &[String],
+    stdin: impl StdinStream + 'static,
+    stdout: impl StdoutStream + 'static,
+    stderr: impl StdoutStream + 'static,
+) -> WasiCtx {
     let mut builder = WasiCtx::builder();
-    builder.arg("mcp-proxy").args(&options.guest_args()).stdin(input).stdout(output).stderr(std::io::stderr());
-    if options.debug {
+    builder.arg("mcp-proxy").args(args).stdin(stdin).stdout(stdout).stderr(stderr);
+    if args.iter().any(|arg| arg == "--debug") {
         builder.env("DEBUG", "1");
     }
     builder.build()

@@ -14,6 +14,8 @@ pub mod guest;
 pub mod http;
 pub mod note;
 #[cfg(feature = "host")]
+pub mod record;
+#[cfg(feature = "host")]
 pub mod signal;
 #[cfg(feature = "host")]
 pub mod stdio;

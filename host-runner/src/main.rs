@@ -1,18 +1,26 @@
 //! `mcp-proxy`: reads the command line, sets the sandbox up, runs the component
 //! in it, and exits with the component's exit code.
 
-use std::{fs, io::Write, process::exit};
+use std::{
+    fs,
+    io::{Write, stderr},
+    path::Path,
+    process::exit,
+};
 
 use host_runner::{
     component, engine,
-    guest::{self, Guest},
-    http::Http,
-    note, signal,
-    stdio::{Input, Output},
+    guest::{self, Guest, context},
+    http::{Http, Offline},
+    note,
+    record::{self, Recording},
+    signal,
+    stdio::{Input, Output, Stderr},
 };
-use mcp_proxy_options::{Command, Options, Shell, UsageError, parse};
+use mcp_proxy_options::{Command, Options, Replay, Shell, UsageError, parse};
 use tokio::runtime;
 use wasmtime::component::Component;
+use wasmtime_wasi::cli::InputFile;
 
 /// Many small, short-lived pieces per message: a seventh of the runner's time
 /// with the system's allocator.
@@ -25,6 +33,7 @@ fn main() {
     let code = match command_line() {
         Ok(Command::Print(text)) => print(&text),
         Ok(Command::Run(options)) => start(&options),
+        Ok(Command::Replay(options)) => replay(&options),
         Err(error) => failed(&error.to_string(), USAGE),
     };
     // Leaves at once, even while a thread waits in a read of stdin.
@@ -64,8 +73,38 @@ fn start(options: &Options) -> i32 {
         Ok(http) => http,
         Err(error) => return failed(&error.to_string(), USAGE),
     };
+    let recording = match options.host.record.as_deref().map(|path| record(path, options, &http)).transpose() {
+        Ok(recording) => recording,
+        Err(error) => return failed(&error.to_string(), USAGE),
+    };
+    enter(options.host.component.as_deref(), |component| run(component, options, http, recording))
+}
+
+fn record(path: &Path, options: &Options, http: &Http) -> Result<Recording, UsageError> {
+    Recording::new(path, http.secrets().chain(record::keys(&options.url)))
+        .map_err(|error| UsageError::new(format!("--record {}: {error}", path.display())))
+}
+
+/// Plays a recording: the component alone, with the file as its stdin.
+fn replay(options: &Replay) -> i32 {
+    let path = options.file.clone().unwrap_or_default();
+    let file = match fs::File::open(&path) {
+        Ok(file) => file,
+        Err(error) => return failed(&format!("replay {}: {error}", path.display()), USAGE),
+    };
+    enter(options.component.as_deref(), |component| async {
+        let output = Output::new(|| ());
+        let wasi = context(&options.guest_args(), InputFile::new(file), output.clone(), stderr());
+        let code = Guest::new(component, wasi, Offline).run().await;
+        output.drain().await;
+        code
+    })
+}
+
+/// Loads the component and does with it what is asked, inside the runtime.
+fn enter<F: Future<Output = i32>>(component: Option<&Path>, task: impl FnOnce(Component) -> F) -> i32 {
     let component = match engine::engine().map_err(|error| format!("{error:#}")) {
-        Ok(engine) => component::load(&engine, options.host.component.as_deref()),
+        Ok(engine) => component::load(&engine, component),
         Err(text) => Err(text),
     };
     let component = match component {
@@ -73,18 +112,23 @@ fn start(options: &Options) -> i32 {
         Err(text) => return failed(&text, guest::BROKEN),
     };
     match runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime.block_on(run(component, options, http)),
+        Ok(runtime) => runtime.block_on(task(component)),
         Err(error) => failed(&error.to_string(), guest::BROKEN),
     }
 }
 
-async fn run(component: Component, options: &Options, http: Http) -> i32 {
+async fn run(component: Component, options: &Options, http: Http, recording: Option<Recording>) -> i32 {
     let input = Input::new();
     let reader = input.clone();
     // A client that no longer reads has nothing more to ask.
     let output = Output::new(move || reader.close());
     tokio::spawn(signal::watch(input.clone(), options.drain_timeout));
-    let guest = Guest::new(component, options, http, input, output.clone());
+    let args = options.guest_args();
+    let wasi = match recording {
+        None => context(&args, input, output.clone(), stderr()),
+        Some(recording) => context(&args, input, output.clone(), Stderr::new(recording)),
+    };
+    let guest = Guest::new(component, wasi, http);
     // As a task like the others: between them and the runtime's main future
     // there is a system call at each turn.
     let code = tokio::spawn(guest.run()).await.unwrap_or(guest::BROKEN);

@@ -29,6 +29,7 @@ mod note;
 mod parcel;
 mod proxy;
 mod quirks;
+pub mod record;
 mod rng;
 mod route;
 mod time;

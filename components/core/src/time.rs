@@ -66,7 +66,7 @@ pub(crate) fn earlier(a: Option<Deadline>, b: Option<Deadline>) -> Option<Deadli
     }
 }
 
-fn millis(wait: Duration) -> u64 {
+pub(crate) fn millis(wait: Duration) -> u64 {
     u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)
 }
 

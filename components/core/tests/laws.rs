@@ -80,6 +80,13 @@ proptest! {
         prop_assert_eq!(record.outputs(), record.replay(), "\n{}", record.show());
     }
 
+    /// The same, from the text that the flight recorder makes of the run.
+    #[test]
+    fn replay_law_holds_through_a_recording(steps in script(40)) {
+        let record = play(&steps, Ending::Eof);
+        prop_assert_eq!(record.outputs_redacted(), record.replay_recorded(), "\n{}", record.show());
+    }
+
     /// Nothing after `Exit`, nothing for a call after its `Cancel`, nothing to a
     /// client that is gone, only whole JSON-RPC lines, never `id: null`; and
     /// facts about a call that is over change nothing.

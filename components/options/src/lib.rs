@@ -8,6 +8,7 @@
 mod header;
 mod parse;
 mod quirk;
+mod replay;
 mod table;
 mod url;
 mod value;
@@ -29,6 +30,7 @@ pub enum Shell {
 #[derive(Debug)]
 pub enum Command {
     Run(Box<Options>),
+    Replay(Replay),
     /// Help or version text: print it on stdout and exit 0.
     Print(String),
 }
@@ -55,6 +57,8 @@ pub struct Options {
     /// Switched by the user; the last word on one counts.
     pub quirks: Vec<(Quirk, bool)>,
     pub debug: bool,
+    /// Write a recording on stderr, for the host. Never set in [`Shell::Native`].
+    pub record: bool,
     /// Always empty in [`Shell::Component`].
     pub host: HostOptions,
 }
@@ -84,6 +88,16 @@ pub struct HostOptions {
     pub allow_hosts: Vec<AllowedHost>,
     pub header_files: Vec<PathBuf>,
     pub component: Option<PathBuf>,
+    pub record: Option<PathBuf>,
+}
+
+/// Plays a recording again, without a client and without a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replay {
+    /// Always there in [`Shell::Native`]; a component reads its stdin.
+    pub file: Option<PathBuf>,
+    pub component: Option<PathBuf>,
+    pub debug: bool,
 }
 
 /// PEM files of a client certificate; one without the other is a usage error.
@@ -146,6 +160,7 @@ impl Options {
             args.push(format!("--quirk={}={}", quirk.name(), if *on { "on" } else { "off" }));
         }
         args.extend(self.debug.then(|| "--debug".to_owned()));
+        args.extend(self.host.record.as_ref().map(|_| table::RECORD.to_owned()));
         args.extend(["--".to_owned(), self.url.clone()]);
         args
     }
@@ -156,6 +171,15 @@ impl Options {
         let weaker = header::parse_lines(Shell::Native, text, env)?;
         header::fill(&mut self.headers, weaker);
         Ok(())
+    }
+}
+
+impl Replay {
+    /// What the host passes on to the component.
+    pub fn guest_args(&self) -> Vec<String> {
+        let mut args = vec![replay::WORD.to_owned()];
+        args.extend(self.debug.then(|| "--debug".to_owned()));
+        args
     }
 }
 

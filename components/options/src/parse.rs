@@ -4,7 +4,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use crate::{
-    ClientIdentity, Command, HostOptions, KeepAlive, Options, Quirk, Shell, Transport, UsageError, header,
+    ClientIdentity, Command, HostOptions, KeepAlive, Options, Quirk, Shell, Transport, UsageError, header, replay,
     table::{self, Kind, Native, Shared, Spec},
     url, value,
 };
@@ -14,12 +14,15 @@ const MAX_MESSAGE_BYTES: usize = 64 << 20;
 const LARGEST_MESSAGE_BYTES: u64 = 1 << 30;
 const SMALLEST_MESSAGE_BYTES: u64 = 1 << 10;
 
-type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub(crate) type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Reads `args` (without the program's own name) and the variables that matter.
 pub fn parse(shell: Shell, args: impl IntoIterator<Item = String>, env: Env<'_>) -> Result<Command, UsageError> {
-    let mut draft = Draft::new(shell, env);
     let mut args = args.into_iter().peekable();
+    if args.next_if(|arg| arg == replay::WORD).is_some() {
+        return replay::parse(shell, &mut args, env);
+    }
+    let mut draft = Draft::new(shell, env);
     let mut only_urls = false;
     while let Some(arg) = args.next() {
         if only_urls || arg == "-" || !arg.starts_with('-') {
@@ -59,7 +62,8 @@ impl<'a> Draft<'a> {
             drain_timeout: Duration::from_secs(5),
             keep_alive: KeepAlive::Auto,
             quirks: Vec::new(),
-            debug: matches!(env("DEBUG").as_deref(), Some("1" | "true")),
+            debug: debug(env),
+            record: false,
             host: HostOptions::default(),
         };
         let (url, client_cert, client_key) = (None, None, None);
@@ -80,25 +84,13 @@ impl<'a> Draft<'a> {
         arg: &str,
         args: &mut std::iter::Peekable<impl Iterator<Item = String>>,
     ) -> Result<Option<String>, UsageError> {
-        let (name, inline) = match arg.split_once('=') {
-            Some((name, value)) => (name, Some(value.to_owned())),
-            None => (arg, None),
-        };
-        let spec = table::find(name).ok_or_else(|| unknown(self.shell, name))?;
-        let mut value = || match inline.clone() {
-            Some(value) => Some(value),
-            None => args.next_if(|next| table::find(next).is_none()),
-        };
+        let (spec, inline) = named(self.shell, arg)?;
         match (spec.kind, self.shell) {
-            (Kind::Print(_) | Kind::Debug, _) if inline.is_some() => {
-                return Err(takes_no_value(spec));
-            }
             (Kind::Print(text), shell) => return Ok(Some(text(shell))),
             (Kind::Debug, _) => self.options.debug = true,
-            (Kind::Shared(key), _) => self.set(spec, key, &given(spec, value())?)?,
-            (Kind::Native(key), Shell::Native) => {
-                self.set_native(key, &given(spec, value())?)?;
-            }
+            (Kind::Inner, _) => self.options.record = true,
+            (Kind::Shared(key), _) => self.set(spec, key, &value_of(spec, inline, args)?)?,
+            (Kind::Native(key), Shell::Native) => self.set_native(key, &value_of(spec, inline, args)?)?,
             (Kind::Native(_), Shell::Component) => return Err(native_only(spec)),
         }
         Ok(None)
@@ -143,6 +135,7 @@ impl<'a> Draft<'a> {
             Native::ClientCert => self.client_cert = Some(text.into()),
             Native::ClientKey => self.client_key = Some(text.into()),
             Native::Component => host.component = Some(text.into()),
+            Native::Record => host.record = Some(text.into()),
         }
         Ok(())
     }
@@ -166,6 +159,33 @@ impl<'a> Draft<'a> {
         }
         Ok(options)
     }
+}
+
+pub(crate) fn debug(env: Env<'_>) -> bool {
+    matches!(env("DEBUG").as_deref(), Some("1" | "true"))
+}
+
+/// The option that an argument names, and the value that is part of it.
+pub(crate) fn named(shell: Shell, arg: &str) -> Result<(&'static Spec, Option<String>), UsageError> {
+    let (name, inline) = match arg.split_once('=') {
+        Some((name, value)) => (name, Some(value.to_owned())),
+        None => (arg, None),
+    };
+    let spec = table::find(name).ok_or_else(|| unknown(shell, name))?;
+    match (spec.kind, shell) {
+        (Kind::Inner, Shell::Native) => Err(unknown(shell, name)),
+        (Kind::Print(_) | Kind::Debug | Kind::Inner, _) if inline.is_some() => Err(takes_no_value(spec)),
+        (Kind::Print(_) | Kind::Debug | Kind::Inner | Kind::Shared(_) | Kind::Native(_), _) => Ok((spec, inline)),
+    }
+}
+
+/// An option's value: part of its own argument, or the next one.
+pub(crate) fn value_of(
+    spec: &Spec,
+    inline: Option<String>,
+    args: &mut std::iter::Peekable<impl Iterator<Item = String>>,
+) -> Result<String, UsageError> {
+    given(spec, inline.or_else(|| args.next_if(|next| table::find(next).is_none())))
 }
 
 fn one_authorization(headers: &[(String, String)]) -> Result<(), UsageError> {

@@ -11,7 +11,12 @@ pub(crate) enum Kind {
     Debug,
     Shared(Shared),
     Native(Native),
+    /// What the native host tells the component, and nobody else does.
+    Inner,
 }
+
+/// The component writes the recording on stderr.
+pub(crate) const RECORD: &str = "--record-to-stderr";
 
 /// Options with a value that both shells know.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +45,7 @@ pub(crate) enum Native {
     ClientCert,
     ClientKey,
     Component,
+    Record,
 }
 
 pub(crate) struct Spec {
@@ -57,7 +63,11 @@ impl Spec {
     }
 
     fn offered_in(&self, shell: Shell) -> bool {
-        shell == Shell::Native || !matches!(self.kind, Kind::Native(_))
+        match self.kind {
+            Kind::Print(_) | Kind::Debug | Kind::Shared(_) => true,
+            Kind::Native(_) => shell == Shell::Native,
+            Kind::Inner => false,
+        }
     }
 
     fn usage(&self) -> String {
@@ -101,6 +111,8 @@ const TABLE: &[Spec] = &[
     option(Kind::Native(Native::ClientCert), "--client-cert", &[], "FILE", "PEM client certificate chain"),
     option(Kind::Native(Native::ClientKey), "--client-key", &[], "FILE", "PEM private key of the client certificate"),
     option(Kind::Native(Native::Component), "--component", &[], "FILE", "run another build of the component (.wasm or .cwasm)"),
+    option(Kind::Native(Native::Record), "--record", &[], "FILE", "write the run to FILE, for a bug report; credentials are left out"),
+    option(Kind::Inner, RECORD, &[], "", ""),
     option(Kind::Debug, "--debug", &["-v", "--verbose"], "", "say on stderr what happens (also DEBUG=1)"),
     option(Kind::Print(version), "--version", &["-V"], "", "print the version"),
     option(Kind::Print(help), "--help", &["-h"], "", "print this help"),
@@ -149,13 +161,16 @@ fn version(_shell: Shell) -> String {
 }
 
 fn help(shell: Shell) -> String {
-    let command = match shell {
-        Shell::Component => "wasmtime run -S http mcp-proxy.wasm",
-        Shell::Native => "mcp-proxy",
+    let (command, replay) = match shell {
+        Shell::Component => {
+            ("wasmtime run -S http mcp-proxy.wasm", "wasmtime run -S http mcp-proxy.wasm replay < FILE")
+        }
+        Shell::Native => ("mcp-proxy", "mcp-proxy replay FILE"),
     };
     let mut text = format!(
         "Connects an MCP client on stdin and stdout to the MCP server at URL.\n\n\
-         Usage: {command} [OPTIONS] URL\n\nOptions:\n"
+         Usage: {command} [OPTIONS] URL\n       \
+         {replay}    (shows what was recorded with --record)\n\nOptions:\n"
     );
     for spec in TABLE.iter().filter(|spec| spec.offered_in(shell)) {
         text.push_str(&format!("{:<34}{}\n", spec.usage(), spec.help));

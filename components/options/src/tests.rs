@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{AllowedHost, Command, KeepAlive, Options, Quirk, Shell, Transport, UsageError, parse};
+use super::{AllowedHost, Command, KeepAlive, Options, Quirk, Replay, Shell, Transport, UsageError, parse};
 
 const URL: &str = "https://example.com/mcp";
 
@@ -39,7 +39,7 @@ fn header(shell: Shell, text: &str) -> Result<(String, String), String> {
     let args = ["--header", text, URL].map(str::to_owned);
     match parse(shell, args, &variables) {
         Ok(Command::Run(mut options)) => Ok(options.headers.remove(0)),
-        Ok(Command::Print(text)) => panic!("{text}"),
+        Ok(other) => panic!("{other:?}"),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -199,7 +199,7 @@ fn usage_errors_name_the_cause_and_the_remedy() {
 
 #[test]
 fn what_only_a_host_can_do_is_refused_in_the_component() {
-    let options = ["--ca-cert", "--client-cert", "--allow-host", "--header-file", "--component"];
+    let options = ["--ca-cert", "--client-cert", "--allow-host", "--header-file", "--component", "--record"];
     for option in options {
         let error = refusal(Shell::Component, &format!("{option} x {URL}"));
         assert!(error.contains("only the native mcp-proxy"), "{error}");
@@ -244,13 +244,53 @@ fn the_component_reads_its_arguments_as_the_host_meant_them() {
 }
 
 #[test]
+fn a_recording_is_made_by_the_component_and_kept_by_the_host() {
+    let native = run(Shell::Native, &format!("--record run.log {URL}"));
+    assert_eq!(native.host.record, Some("run.log".into()));
+    let args = native.guest_args().join(" ");
+    assert!(!args.contains("run.log"));
+    assert!(run(Shell::Component, &args).record);
+    assert!(!native.record && !run(Shell::Component, URL).record);
+    let error = refusal(Shell::Native, &format!("--record-to-stderr {URL}"));
+    assert!(error.contains("unknown option"), "{error}");
+}
+
+#[test]
+fn replay_takes_a_recording_and_few_options() {
+    let replay = |shell, line: &str| match read(shell, line) {
+        Ok(Command::Replay(replay)) => replay,
+        other => panic!("{line}: {other:?}"),
+    };
+    let native = replay(Shell::Native, "replay -v --component c.wasm run.log");
+    let expected = Replay { file: Some("run.log".into()), component: Some("c.wasm".into()), debug: true };
+    assert_eq!(native, expected);
+    let guest = replay(Shell::Component, &native.guest_args().join(" "));
+    assert_eq!(guest, Replay { file: None, component: None, debug: true });
+    assert!(matches!(read(Shell::Native, "replay --help"), Ok(Command::Print(_))));
+    let cases = [
+        (Shell::Native, "replay", "write mcp-proxy replay FILE"),
+        (Shell::Native, "replay a b", "more than one recording"),
+        (Shell::Native, "replay --retries 3 a", "does nothing in a replay"),
+        (Shell::Native, "replay --heder a", "did you mean --header?"),
+        (Shell::Native, "replay --debug=1 a", "takes no value"),
+        (Shell::Component, "replay a", "on stdin"),
+        (Shell::Component, "replay --component a", "does nothing in a replay"),
+        (Shell::Native, "--debug replay a", "not an absolute URL"),
+    ];
+    for (shell, line, expected) in cases {
+        let error = refusal(shell, line);
+        assert!(error.contains(expected), "{line}: {error}");
+    }
+}
+
+#[test]
 fn help_lists_what_the_shell_can_do() {
     let text = |shell| match read(shell, "--help") {
         Ok(Command::Print(text)) => text,
         other => panic!("{other:?}"),
     };
     assert!(text(Shell::Native).contains("--ca-cert"));
-    assert!(!text(Shell::Component).contains("--ca-cert"));
+    assert!(!text(Shell::Component).contains("--ca-cert") && !text(Shell::Component).contains("--record-"));
     assert!(text(Shell::Component).contains("--header NAME:VALUE"));
     assert!(matches!(read(Shell::Native, "--version"), Ok(Command::Print(text)) if text.starts_with("mcp-proxy ")));
 }

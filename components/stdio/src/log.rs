@@ -31,7 +31,8 @@ pub(crate) fn line(text: &str) {
     drop(std::io::stderr().write_all(text.as_bytes()));
 }
 
-fn words(note: &Note) -> (&'static str, String) {
+/// The tag of a note, and what it says.
+pub(crate) fn words(note: &Note) -> (&'static str, String) {
     let own = |text: &str| text.to_owned();
     match note {
         Note::BadLine(fault) => ("STDIN", format!("ignored a line: {}", fault_words(*fault))),

@@ -5,10 +5,13 @@
 mod call;
 mod log;
 mod output;
+mod replay;
 mod shell;
+mod tape;
 
+use log::Level;
 use mcp_proxy_core::Config;
-use mcp_proxy_options::{Command, KeepAlive, Options, Quirk, Shell, Transport, parse};
+use mcp_proxy_options::{Command, KeepAlive, Options, Quirk, Replay, Shell, Transport, parse};
 use std::process::ExitCode;
 use wasip2::cli::environment;
 
@@ -22,6 +25,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Ok(Command::Run(options)) => run(&options),
+        Ok(Command::Replay(options)) => replay(&options),
         Err(error) => refuse(&error.to_string()),
     }
 }
@@ -30,6 +34,16 @@ fn run(options: &Options) -> ExitCode {
     match config(options) {
         Ok(config) => shell::Shell::new(&config, options).run(),
         Err(reason) => refuse(&reason),
+    }
+}
+
+fn replay(options: &Replay) -> ExitCode {
+    match replay::run(if options.debug { Level::All } else { Level::Faults }) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            log::line(&format!("mcp-proxy: the recording cannot be read: {reason}"));
+            ExitCode::FAILURE
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::call::{Call, News};
 use crate::log::{self, Level};
 use crate::output::Stdout;
+use crate::tape::Tape;
 use mcp_proxy_core::{CallError, CallId, Config, Exit, Input, Output, Proxy, Side, Sink, Source, Time};
 use mcp_proxy_options::Options;
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ pub(crate) struct Shell {
     /// When the last wait ended: one look at the clock serves all its facts.
     now: Time,
     level: Level,
+    tape: Option<Tape>,
     connect_timeout: Duration,
     drain_timeout: Duration,
 }
@@ -57,14 +59,16 @@ impl Shell {
     pub(crate) fn new(config: &Config, options: &Options) -> Self {
         let stream = stdin::get_stdin();
         let now = now();
+        let seed = random::get_random_u64();
         Self {
-            proxy: Proxy::new(config, random::get_random_u64(), now),
+            proxy: Proxy::new(config, seed, now),
             stdin: Stdin { ready: stream.subscribe(), stream },
             stdout: Stdout::new(),
             calls: BTreeMap::new(),
             timer: None,
             now,
             level: if options.debug { Level::All } else { Level::Faults },
+            tape: options.record.then(|| Tape::start(config, seed, now)),
             connect_timeout: options.connect_timeout,
             drain_timeout: options.drain_timeout,
         }
@@ -215,6 +219,9 @@ impl Shell {
     }
 
     fn tell(&mut self, input: Input<'_>) {
+        if let Some(tape) = &mut self.tape {
+            tape.told(self.now, &input);
+        }
         self.proxy.handle(self.now, input);
     }
 

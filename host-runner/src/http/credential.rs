@@ -38,6 +38,11 @@ impl Credentials {
         Ok(Self(parsed))
     }
 
+    /// The values, but for those that only say who asks whom.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().filter(|(name, _)| !is_replaceable(name)).map(|(_, value)| value.as_bytes())
+    }
+
     pub(super) fn add_to(&self, headers: &mut HeaderMap) {
         for (name, _) in &self.0 {
             if is_replaceable(name) {

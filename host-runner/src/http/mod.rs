@@ -10,6 +10,7 @@ mod credential;
 mod dial;
 mod failure;
 mod hop;
+mod offline;
 mod policy;
 mod pool;
 mod proxy;
@@ -24,6 +25,7 @@ use hyper_util::client::legacy;
 use mcp_proxy_options::{Options, UsageError};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
+pub use self::offline::Offline;
 use self::{
     credential::Credentials,
     dial::Dialer,
@@ -58,6 +60,11 @@ impl Http {
             credentials: Credentials::new(&options.headers)?,
             proxies,
         })
+    }
+
+    /// What nobody else may know.
+    pub fn secrets(&self) -> impl Iterator<Item = &[u8]> {
+        self.credentials.secrets()
     }
 
     /// Refuses the request, or makes it what is to be sent.

@@ -1,4 +1,5 @@
-//! The component's stdin and stdout, without ever blocking the runtime.
+//! The component's stdin and stdout, without ever blocking the runtime, and its
+//! stderr where that is more than the process's own.
 //!
 //! Where the kernel can do it (Linux, pipes and sockets) reads and writes happen
 //! on the runtime's own thread, since handing each message to another thread
@@ -9,10 +10,12 @@
 mod fd;
 mod input;
 mod output;
+mod stderr;
 mod writer;
 
 pub use input::Input;
 pub use output::Output;
+pub use stderr::Stderr;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

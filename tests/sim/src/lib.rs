@@ -12,12 +12,14 @@ mod network;
 mod run;
 mod server;
 mod stream;
+mod tape;
 mod trace;
 mod weather;
 mod world;
 
 use run::run;
 pub use run::{Failure, Size, Stats};
+pub use tape::Recording;
 
 /// Plays a seed and, if it fails, looks for a smaller run that fails too.
 ///
@@ -37,6 +39,12 @@ pub fn check(seed: u64) -> Result<Stats, Box<Failure>> {
         failure = found;
     }
     Err(run(seed, size, trace::Trace::on()).err().unwrap_or(failure))
+}
+
+/// Plays a seed and returns its recording.
+#[must_use]
+pub fn record(seed: u64) -> Option<Recording> {
+    run::record(seed)
 }
 
 /// Plays a seed and returns its log.

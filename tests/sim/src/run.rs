@@ -1,5 +1,6 @@
 //! One run from its seed: how much happens in it, and what came of it.
 
+use crate::tape::{Recording, Tape};
 use crate::trace::Trace;
 use crate::weather::Weather;
 use crate::world::World;
@@ -51,6 +52,15 @@ pub struct Failure {
     pub reasons: Vec<String>,
     /// What happened.
     pub log: String,
+}
+
+/// Plays one run and records it.
+pub(crate) fn record(seed: u64) -> Option<Recording> {
+    let weather = Weather::of(seed);
+    let mut world = World::new(seed, Size::default(), &weather, Trace::off())?;
+    world.tape = Tape::on(&weather.config()?, seed);
+    world.play();
+    world.tape.recording()
 }
 
 /// Plays one run.

@@ -8,6 +8,7 @@ use crate::model::Model;
 use crate::network::{Fate, Network, Piece};
 use crate::run::Size;
 use crate::server::{Effect, Server};
+use crate::tape::Tape;
 use crate::trace::Trace;
 use crate::weather::{End, Weather};
 use bytes::Bytes;
@@ -29,6 +30,7 @@ pub(crate) struct World {
     pub(crate) network: Network,
     pub(crate) model: Model,
     pub(crate) trace: Trace,
+    pub(crate) tape: Tape,
     dice: Dice,
     pub(crate) now: u64,
     /// What happens, by time and then by order of planning.
@@ -67,6 +69,7 @@ impl World {
             network: Network::new(seed, weather, size.faults),
             model: Model::default(),
             trace,
+            tape: Tape::default(),
             dice: Dice::new(seed, 5),
             now: 0,
             queue: BTreeMap::new(),
@@ -276,8 +279,10 @@ impl World {
 
     fn tell(&mut self, input: Input<'_>) {
         self.trace.line(self.now, format_args!("{}", shown(&input)));
+        self.tape.told(self.now, &input);
         self.proxy.handle(Time(self.now), input);
         while let Some(output) = self.proxy.poll() {
+            self.tape.said(&output);
             self.trace.line(self.now, format_args!("        → {output:?}"));
             self.obey(output);
         }

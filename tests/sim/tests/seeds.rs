@@ -23,6 +23,17 @@ fn seeds() {
 }
 
 #[test]
+fn recordings() {
+    let mut facts = 0;
+    for seed in 0..500 {
+        let recording = mcp_proxy_sim::record(seed).unwrap();
+        facts += recording.lines.len();
+        assert_eq!(recording.said, recording.replay().unwrap(), "seed {seed}");
+    }
+    println!("sim: {facts} recorded facts replayed");
+}
+
+#[test]
 fn replay() {
     let seed = std::env::var("SIM_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     let log = mcp_proxy_sim::replay(seed);

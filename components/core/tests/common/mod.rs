@@ -13,11 +13,14 @@
     reason = "a bench fails by panicking"
 )]
 
+mod tape;
+
 use bytes::Bytes;
 use http::{Request, Response};
 use mcp_proxy_core::{CallError, CallId, Config, Deadline, Exit, Input, Note, Output, Proxy, Side, Source, Time, Why};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
+use tape::Tape;
 
 pub const URL: &str = "http://server.test/mcp";
 pub const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
@@ -30,6 +33,7 @@ pub struct Bench {
     said: VecDeque<Output>,
     pub notes: Vec<Note>,
     requests: BTreeMap<CallId, Request<Bytes>>,
+    tape: Tape,
 }
 
 impl Bench {
@@ -46,7 +50,8 @@ impl Bench {
         let mut config = Config::new(url).unwrap();
         set(&mut config);
         let proxy = Proxy::new(&config, 1, Time(0));
-        Self { proxy, now: 0, said: VecDeque::new(), notes: Vec::new(), requests: BTreeMap::new() }
+        let tape = Tape::start(&config, 1);
+        Self { proxy, now: 0, said: VecDeque::new(), notes: Vec::new(), requests: BTreeMap::new(), tape }
     }
 
     /// A machine with an open session `s1` and no listening stream.
@@ -100,8 +105,10 @@ impl Bench {
     // ----- facts -------------------------------------------------------------
 
     pub fn fact(&mut self, input: Input<'_>) {
+        self.tape.told(self.now, &input);
         self.proxy.handle(Time(self.now), input);
         while let Some(output) = self.proxy.poll() {
+            self.tape.said(&output);
             match output {
                 Output::Note(note) => self.notes.push(note),
                 Output::Call(id, request) => {
@@ -348,6 +355,15 @@ impl Bench {
 
     pub fn noted(&self, wanted: impl Fn(&Note) -> bool) -> usize {
         self.notes.iter().filter(|note| wanted(note)).count()
+    }
+}
+
+/// A test that is over has made a recording, which has to hold.
+impl Drop for Bench {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.tape.check();
+        }
     }
 }
 

@@ -13,5 +13,6 @@
 pub mod flood;
 pub mod message;
 pub mod record;
+pub mod recording;
 pub mod script;
 pub mod watch;

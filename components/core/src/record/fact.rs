@@ -1,0 +1,44 @@
+//! An [`Input`] that can be kept: what a recording is read into.
+
+use crate::boundary::{CallError, CallId, Input, Side, Sink};
+use http::{HeaderMap, Response, StatusCode};
+
+/// A fact that owns its bytes.
+#[derive(Debug, Clone)]
+pub struct Fact(pub(super) Form);
+
+#[derive(Debug, Clone)]
+pub(super) enum Form {
+    Tick,
+    Bytes(Side, Vec<u8>),
+    Eof(Side),
+    Head(CallId, StatusCode, HeaderMap),
+    Chunk(CallId, Vec<u8>),
+    End(CallId),
+    Failed(CallId, CallError),
+    Flushed(Sink, usize),
+    Shutdown,
+}
+
+impl Fact {
+    /// What a machine is told.
+    #[must_use]
+    pub fn input(&self) -> Input<'_> {
+        match &self.0 {
+            Form::Tick => Input::Tick,
+            Form::Bytes(side, bytes) => Input::Bytes(*side, bytes),
+            Form::Eof(side) => Input::Eof(*side),
+            Form::Head(call, status, headers) => {
+                let mut parts = Response::new(()).into_parts().0;
+                parts.status = *status;
+                parts.headers.clone_from(headers);
+                Input::Head(*call, parts)
+            }
+            Form::Chunk(call, bytes) => Input::Chunk(*call, bytes),
+            Form::End(call) => Input::End(*call),
+            Form::Failed(call, error) => Input::Failed(*call, *error),
+            Form::Flushed(sink, count) => Input::Flushed(*sink, *count),
+            Form::Shutdown => Input::Shutdown,
+        }
+    }
+}

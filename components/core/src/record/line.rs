@@ -1,0 +1,169 @@
+//! The line of a fact: every [`Input`] has exactly one, and comes back from it
+//! as it was. One flat object for all of them, since what reads a line is part
+//! of every component that is shipped, and an object for each would be big.
+
+use super::fact::{Fact, Form};
+use super::redact::{self, Redactor};
+use super::text::Text;
+use crate::boundary::{CallError, CallId, Input, Side, Sink};
+use crate::time::Time;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Line<'a> {
+    at: u64,
+    input: Word,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    /// Names and values in order: a name may stand there more than once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    headers: Option<Vec<(String, Text<'static>)>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Failure>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<u64>,
+}
+
+/// What kind of fact it is.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Word {
+    Tick,
+    ClientBytes,
+    ClientEof,
+    ClientFlushed,
+    Head,
+    Chunk,
+    End,
+    Failed,
+    Uploaded,
+    Shutdown,
+}
+
+impl<'a> Line<'a> {
+    pub(super) fn new(now: Time, input: &Input<'a>, redactor: &mut Redactor) -> Self {
+        let bare = |input| Self {
+            at: now.0,
+            input,
+            call: None,
+            status: None,
+            headers: None,
+            bytes: None,
+            error: None,
+            count: None,
+        };
+        let of = |input, call: &CallId| Self { call: Some(call.0), ..bare(input) };
+        let text = |bytes: &'a [u8]| Some(Text(Cow::Borrowed(bytes)));
+        let number = |count: &usize| u64::try_from(*count).ok();
+        match input {
+            Input::Tick => bare(Word::Tick),
+            Input::Bytes(Side::Client, bytes) => Self { bytes: text(bytes), ..bare(Word::ClientBytes) },
+            Input::Eof(Side::Client) => bare(Word::ClientEof),
+            Input::Head(call, parts) => {
+                let headers = Some(pairs(&redactor.headers(&parts.headers)));
+                Self { status: Some(parts.status.as_u16()), headers, ..of(Word::Head, call) }
+            }
+            Input::Chunk(call, bytes) => Self { bytes: Some(Text(redact::body(bytes))), ..of(Word::Chunk, call) },
+            Input::End(call) => of(Word::End, call),
+            Input::Failed(call, error) => Self { error: Some(Failure::from(*error)), ..of(Word::Failed, call) },
+            Input::Flushed(Sink::Side(Side::Client), count) => {
+                Self { count: number(count), ..bare(Word::ClientFlushed) }
+            }
+            Input::Flushed(Sink::Call(call), count) => Self { count: number(count), ..of(Word::Uploaded, call) },
+            Input::Shutdown => bare(Word::Shutdown),
+        }
+    }
+
+    pub(super) fn fact(self) -> Result<(Time, Fact), String> {
+        let call = || self.call.map(CallId).ok_or("a call is missing");
+        let count = || self.count.map(size).ok_or("a count is missing");
+        let form = match self.input {
+            Word::Tick => Form::Tick,
+            Word::ClientBytes => Form::Bytes(Side::Client, given(self.bytes)?),
+            Word::ClientEof => Form::Eof(Side::Client),
+            Word::ClientFlushed => Form::Flushed(Sink::Side(Side::Client), count()?),
+            Word::Head => {
+                let status = self.status.ok_or("a status is missing")?;
+                let status = StatusCode::from_u16(status).map_err(|error| error.to_string())?;
+                Form::Head(call()?, status, headers(&self.headers.ok_or("headers are missing")?)?)
+            }
+            Word::Chunk => Form::Chunk(call()?, given(self.bytes)?),
+            Word::End => Form::End(call()?),
+            Word::Failed => Form::Failed(call()?, self.error.ok_or("an error is missing")?.into()),
+            Word::Uploaded => Form::Flushed(Sink::Call(call()?), count()?),
+            Word::Shutdown => Form::Shutdown,
+        };
+        Ok((Time(self.at), Fact(form)))
+    }
+}
+
+fn given(bytes: Option<Text<'_>>) -> Result<Vec<u8>, &'static str> {
+    bytes.map(|text| text.0.into_owned()).ok_or("bytes are missing")
+}
+
+/// A machine with a smaller memory cannot have more than all of it.
+pub(super) fn size(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+fn pairs(headers: &HeaderMap) -> Vec<(String, Text<'static>)> {
+    let text = |value: &HeaderValue| Text(Cow::Owned(value.as_bytes().to_vec()));
+    headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect()
+}
+
+fn headers(pairs: &[(String, Text<'_>)]) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::with_capacity(pairs.len());
+    for (name, value) in pairs {
+        let key = HeaderName::try_from(name).map_err(|error| error.to_string())?;
+        headers.append(key, HeaderValue::from_bytes(&value.0).map_err(|error| error.to_string())?);
+    }
+    Ok(headers)
+}
+
+/// A [`CallError`] by its name in the format.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Failure {
+    Refused,
+    Unresolved,
+    ConnectTimeout,
+    Tls,
+    Denied,
+    Reset,
+    Protocol,
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Refused => Self::Refused,
+            CallError::Unresolved => Self::Unresolved,
+            CallError::ConnectTimeout => Self::ConnectTimeout,
+            CallError::Tls => Self::Tls,
+            CallError::Denied => Self::Denied,
+            CallError::Reset => Self::Reset,
+            CallError::Protocol => Self::Protocol,
+        }
+    }
+}
+
+impl From<Failure> for CallError {
+    fn from(error: Failure) -> Self {
+        match error {
+            Failure::Refused => Self::Refused,
+            Failure::Unresolved => Self::Unresolved,
+            Failure::ConnectTimeout => Self::ConnectTimeout,
+            Failure::Tls => Self::Tls,
+            Failure::Denied => Self::Denied,
+            Failure::Reset => Self::Reset,
+            Failure::Protocol => Self::Protocol,
+        }
+    }
+}

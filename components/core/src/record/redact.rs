@@ -1,0 +1,269 @@
+//! What a recording leaves out. Of the user's headers only the names are
+//! written. Of a response's headers only those that the machine reads, and a
+//! few that help to find a fault, keep their values. Session ids become
+//! pseudonyms, the same for the same id. In cookies the value is covered; in
+//! URLs the query's values, the user, and segments of the path that are long
+//! enough for a key: all of them are used as credentials. Bodies are kept, but
+//! for the URL by which an HTTP+SSE server names a session; a shell that
+//! records has to say so.
+
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, DATE, LOCATION, RETRY_AFTER,
+    SERVER, SET_COOKIE, TRANSFER_ENCODING, VIA,
+};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use memchr::{memchr2, memmem};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What stands for something left out.
+pub(super) const REDACTED: &str = "redacted";
+/// The same for a value that is not text, which the machine cannot read either.
+const NO_TEXT: &[u8] = b"redacted\xff";
+/// A segment of a path that is not shorter may be a key.
+const SHORTEST_KEY: usize = 16;
+
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+
+/// The headers whose values are kept.
+const KEPT: [HeaderName; 12] = [
+    ALLOW,
+    CACHE_CONTROL,
+    CONNECTION,
+    CONTENT_ENCODING,
+    CONTENT_LENGTH,
+    CONTENT_TYPE,
+    DATE,
+    RETRY_AFTER,
+    SERVER,
+    TRANSFER_ENCODING,
+    VIA,
+    PROTOCOL_VERSION,
+];
+
+/// Remembers the session ids of a run.
+#[derive(Debug, Default)]
+pub(super) struct Redactor {
+    sessions: BTreeMap<Vec<u8>, HeaderValue>,
+}
+
+impl Redactor {
+    /// The headers of a response, with values that anybody may see.
+    pub(super) fn headers(&mut self, headers: &HeaderMap) -> HeaderMap {
+        let mut harmless = HeaderMap::with_capacity(headers.len());
+        for (name, value) in headers {
+            harmless.append(name, self.value(name, value));
+        }
+        harmless
+    }
+
+    fn value(&mut self, name: &HeaderName, value: &HeaderValue) -> HeaderValue {
+        if *name == SESSION_ID {
+            return self.pseudonym(value);
+        }
+        if *name == LOCATION {
+            return covered(value, url);
+        }
+        if *name == SET_COOKIE {
+            return covered(value, cookie);
+        }
+        if KEPT.contains(name) {
+            return value.clone();
+        }
+        HeaderValue::from_static(REDACTED)
+    }
+
+    fn pseudonym(&mut self, id: &HeaderValue) -> HeaderValue {
+        let next = self.sessions.len() + 1;
+        let name = || HeaderValue::try_from(format!("session-{next}"));
+        let fallback = || HeaderValue::from_static(REDACTED);
+        let known = self.sessions.entry(id.as_bytes().to_vec());
+        known.or_insert_with(|| name().unwrap_or_else(|_| fallback())).clone()
+    }
+}
+
+/// A header whose text is made harmless by `cover`.
+fn covered(value: &HeaderValue, cover: impl FnOnce(&str) -> String) -> HeaderValue {
+    let harmless = value.to_str().ok().and_then(|text| HeaderValue::try_from(cover(text)).ok());
+    harmless.or_else(|| HeaderValue::from_bytes(NO_TEXT).ok()).unwrap_or_else(|| HeaderValue::from_static(REDACTED))
+}
+
+/// A cookie as a server sets it: its value is nobody's business, but whether
+/// and for how long it is set.
+fn cookie(text: &str) -> String {
+    let (pair, attributes) = text.split_at(text.find(';').unwrap_or(text.len()));
+    match pair.split_once('=') {
+        Some((name, value)) => format!("{name}={}{attributes}", stars(value)),
+        None => stars(text),
+    }
+}
+
+/// A piece of a response body, without the session that is part of the
+/// endpoint which an HTTP+SSE server names (2024-11-05, "HTTP with SSE").
+/// Servers send that event in one piece; one that is cut is kept as it is.
+pub(super) fn body(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let mut harmless = Cow::Borrowed(bytes);
+    for at in memmem::find_iter(bytes, b"endpoint") {
+        let Some(data) = endpoint(bytes, at) else { continue };
+        if let Some(text) = bytes.get(data.clone()).and_then(|data| std::str::from_utf8(data).ok()) {
+            harmless.to_mut().splice(data, url(text).into_bytes());
+        }
+    }
+    harmless
+}
+
+/// Where the data stands of an event that this word makes an endpoint.
+fn endpoint(bytes: &[u8], at: usize) -> Option<Range<usize>> {
+    let (before, rest) = bytes.split_at_checked(at)?;
+    let before = before.strip_suffix(b" ").unwrap_or(before).strip_suffix(b"event:")?;
+    if !(before.is_empty() || before.ends_with(b"\n") || before.ends_with(b"\r")) {
+        return None;
+    }
+    let rest = rest.strip_prefix(b"endpoint")?;
+    let line = rest.strip_prefix(b"\r\n").or_else(|| rest.strip_prefix(b"\n")).or_else(|| rest.strip_prefix(b"\r"))?;
+    let data = line.strip_prefix(b"data:")?;
+    let start = bytes.len() - data.len();
+    let length = memchr2(b'\r', b'\n', data)?;
+    Some(start..start + length)
+}
+
+/// A URL, absolute or relative, without what may be a credential. It is as long
+/// as the original and leads to the same origin.
+pub(super) fn url(text: &str) -> String {
+    let (text, fragment) = text.split_at(text.find('#').unwrap_or(text.len()));
+    let (place, query) = text.split_at(text.find('?').unwrap_or(text.len()));
+    let (authority, path) = split_authority(place);
+    let segments: Vec<Cow<'_, str>> = path.split('/').map(segment).collect();
+    let pairs: Vec<String> = query.split('&').map(pair).collect();
+    let fragment = fragment.strip_prefix('#').map_or(String::new(), |fragment| format!("#{}", stars(fragment)));
+    authority + &segments.join("/") + &pairs.join("&") + &fragment
+}
+
+/// Everything up to the path, without user and password; and the path.
+fn split_authority(place: &str) -> (String, &str) {
+    let is_scheme = |text: &str| !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric());
+    let split = place.split_once(':').filter(|(scheme, _)| is_scheme(scheme));
+    let (scheme, rest) = split.map_or((String::new(), place), |(scheme, rest)| (format!("{scheme}:"), rest));
+    let Some(rest) = rest.strip_prefix("//") else { return (scheme, rest) };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    match authority.rsplit_once('@') {
+        Some((user, host)) => (format!("{scheme}//{}@{host}", stars(user)), path),
+        None => (format!("{scheme}//{authority}"), path),
+    }
+}
+
+fn segment(segment: &str) -> Cow<'_, str> {
+    if segment.len() < SHORTEST_KEY { segment.into() } else { stars(segment).into() }
+}
+
+/// One pair of a query, with the question mark if it is the first.
+fn pair(pair: &str) -> String {
+    let mark = if pair.starts_with('?') { "?" } else { "" };
+    match pair.split_once('=') {
+        Some((name, value)) => format!("{name}={}", stars(value)),
+        None => format!("{mark}{}", stars(pair.trim_start_matches('?'))),
+    }
+}
+
+/// As many stars as there are bytes.
+fn stars(text: &str) -> String {
+    "*".repeat(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_a_credential_is_left_out_of_a_url() {
+        let cases = [
+            ("https://h:1/mcp", "https://h:1/mcp"),
+            ("https://h", "https://h"),
+            ("https://u:p@h/mcp?key=s3cret&a=b&c#f", "https://***@h/mcp?key=******&a=*&*#*"),
+            ("https://h/mcp?s3cret", "https://h/mcp?******"),
+            ("https://h?a=b", "https://h?a=*"),
+            ("https://h/s/0123456789abcdef/mcp/", "https://h/s/****************/mcp/"),
+            ("//u@other/b", "//*@other/b"),
+            ("/b/?x=//y@z?", "/b/?x=******"),
+            ("../b", "../b"),
+            ("a//b@c", "a//b@c"),
+            ("mailto:0123456789abcdef@h", "mailto:******************"),
+            ("?", "?"),
+            ("", ""),
+        ];
+        for (text, harmless) in cases {
+            assert_eq!(url(text), harmless, "{text}");
+            assert_eq!(url(harmless), harmless, "{text}, again");
+        }
+    }
+
+    #[test]
+    fn a_header_keeps_its_value_only_if_it_is_known_to_be_harmless() {
+        let secret = HeaderValue::from_static("s3cret");
+        let kept = ["content-type", "content-length", "retry-after", "mcp-protocol-version", "server"];
+        let names = ["authorization", "www-authenticate", "proxy-authenticate", "x-key"];
+        let all: HeaderMap =
+            kept.iter().chain(&names).map(|name| (HeaderName::from_static(name), secret.clone())).collect();
+        let harmless = Redactor::default().headers(&all);
+        assert_eq!(harmless.len(), all.len());
+        for name in kept {
+            assert_eq!(harmless[name], "s3cret", "{name}");
+        }
+        for name in names {
+            assert_eq!(harmless[name], REDACTED, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_cookie_keeps_its_name_and_its_life() {
+        let cases = [
+            ("a=s3cret; Max-Age=0; Path=/", "a=******; Max-Age=0; Path=/"),
+            ("a=b=c", "a=***"),
+            ("a=", "a="),
+            ("s3cret;x=y", "**********"),
+        ];
+        for (text, harmless) in cases {
+            assert_eq!(cookie(text), harmless, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_session_keeps_its_pseudonym() {
+        let mut redactor = Redactor::default();
+        let mut name = |id: &[u8]| {
+            let value = redactor.value(&SESSION_ID, &HeaderValue::from_bytes(id).unwrap());
+            value.to_str().unwrap().to_owned()
+        };
+        assert_eq!(name(b"a"), "session-1");
+        assert_eq!(name(b"session-1"), "session-2");
+        assert_eq!(name(b"a"), "session-1");
+        assert_eq!(name(b"\xff"), "session-3");
+    }
+
+    #[test]
+    fn a_value_that_is_not_text_stays_so() {
+        let harmless = covered(&HeaderValue::from_bytes(b"/s3cret\xff").unwrap(), url);
+        assert!(harmless.to_str().is_err());
+        assert!(!harmless.as_bytes().starts_with(b"/s3cret"));
+    }
+
+    #[test]
+    fn an_endpoint_keeps_its_place_and_not_its_session() {
+        let cases = [
+            (
+                "event: endpoint\ndata: /messages?sessionId=s3cret\n\n",
+                "event: endpoint\ndata: /messages?sessionId=******\n\n",
+            ),
+            (": hi\r\nevent:endpoint\r\ndata:/m?s=1\r\n\r\n", ": hi\r\nevent:endpoint\r\ndata:/m?s=*\r\n\r\n"),
+            ("event: endpoint\ndata: /m?s=1", "event: endpoint\ndata: /m?s=1"),
+            ("data: event: endpoint\ndata: /m?s=1\n", "data: event: endpoint\ndata: /m?s=1\n"),
+            ("event: endpoints\ndata: /m?s=1\n", "event: endpoints\ndata: /m?s=1\n"),
+            ("data: {\"endpoint\":\"/m?s=1\"}\n\n", "data: {\"endpoint\":\"/m?s=1\"}\n\n"),
+        ];
+        for (text, harmless) in cases {
+            assert_eq!(String::from_utf8_lossy(&body(text.as_bytes())), harmless, "{text}");
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The first line: the format's version and how the machine was made. The one
+//! place that knows every setting by name; a setting that is forgotten here
+//! does not compile.
+
+use super::line;
+use super::redact::{self, REDACTED};
+use crate::config::{Config, KeepAlive, Transport};
+use crate::proxy::Proxy;
+use crate::quirks::Quirks;
+use crate::time::{Time, millis};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What this build writes, and the only one it reads.
+const FORMAT: u32 = 1;
+
+/// How a recorded machine was made.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// The settings, without what is left out of a recording.
+    pub config: Config,
+    /// The seed.
+    pub seed: u64,
+    /// When it was made.
+    pub now: Time,
+    /// The version of mcp-proxy that made it.
+    pub version: String,
+}
+
+impl Start {
+    /// A machine like the recorded one.
+    #[must_use]
+    pub fn machine(&self) -> Proxy {
+        Proxy::new(&self.config, self.seed, self.now)
+    }
+}
+
+/// The line: a [`Config`] that can be shown to anybody, and what else a
+/// machine is made of. Times are in milliseconds. A setting that is added after
+/// a release needs a default, so that older recordings can still be read.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Opening {
+    #[serde(rename = "mcp-proxy-record")]
+    format: u32,
+    version: String,
+    seed: u64,
+    start: u64,
+    url: String,
+    /// Names only, each as often as it is sent.
+    headers: Vec<String>,
+    #[serde(with = "TransportWord")]
+    transport: Transport,
+    request_timeout: Option<u64>,
+    first_byte_timeout: Option<u64>,
+    endpoint_timeout: u64,
+    total_timeout: Option<u64>,
+    retries: u32,
+    max_message: u64,
+    keep_alive: Pulse,
+    #[serde(with = "QuirksForm")]
+    quirks: Quirks,
+    drain_timeout: u64,
+}
+
+impl Opening {
+    pub(super) fn new(config: &Config, seed: u64, now: Time) -> Self {
+        // Every setting by its name: one that is forgotten does not compile.
+        let Config {
+            url,
+            transport,
+            headers,
+            request_timeout,
+            first_byte_timeout,
+            endpoint_timeout,
+            total_timeout,
+            retries,
+            max_message,
+            keep_alive,
+            quirks,
+            drain_timeout,
+        } = config;
+        Self {
+            format: FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            seed,
+            start: now.0,
+            url: redact::url(url.as_str()),
+            headers: headers.iter().map(|(name, _)| name.as_str().to_owned()).collect(),
+            transport: *transport,
+            request_timeout: request_timeout.map(millis),
+            first_byte_timeout: first_byte_timeout.map(millis),
+            endpoint_timeout: millis(*endpoint_timeout),
+            total_timeout: total_timeout.map(millis),
+            retries: *retries,
+            max_message: u64::try_from(*max_message).unwrap_or(u64::MAX),
+            keep_alive: Pulse::from(*keep_alive),
+            quirks: *quirks,
+            drain_timeout: millis(*drain_timeout),
+        }
+    }
+
+    fn start(self) -> Result<Start, String> {
+        let mut headers = HeaderMap::new();
+        for name in self.headers {
+            let name = HeaderName::try_from(name).map_err(|error| error.to_string())?;
+            headers.append(name, HeaderValue::from_static(REDACTED));
+        }
+        let time = Duration::from_millis;
+        let config = Config {
+            url: Config::new(&self.url).map_err(|error| error.to_string())?.url,
+            transport: self.transport,
+            headers,
+            request_timeout: self.request_timeout.map(time),
+            first_byte_timeout: self.first_byte_timeout.map(time),
+            endpoint_timeout: time(self.endpoint_timeout),
+            total_timeout: self.total_timeout.map(time),
+            retries: self.retries,
+            max_message: line::size(self.max_message),
+            keep_alive: self.keep_alive.into(),
+            quirks: self.quirks,
+            drain_timeout: time(self.drain_timeout),
+        };
+        Ok(Start { config, seed: self.seed, now: Time(self.start), version: self.version })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Transport", rename_all = "kebab-case")]
+enum TransportWord {
+    Auto,
+    StreamableHttp,
+    Sse,
+}
+
+/// A [`KeepAlive`] in milliseconds.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Pulse {
+    Auto,
+    Off,
+    Every(u64),
+}
+
+impl From<KeepAlive> for Pulse {
+    fn from(pulse: KeepAlive) -> Self {
+        match pulse {
+            KeepAlive::Auto => Self::Auto,
+            KeepAlive::Off => Self::Off,
+            KeepAlive::Every(silence) => Self::Every(millis(silence)),
+        }
+    }
+}
+
+impl From<Pulse> for KeepAlive {
+    fn from(pulse: Pulse) -> Self {
+        match pulse {
+            Pulse::Auto => Self::Auto,
+            Pulse::Off => Self::Off,
+            Pulse::Every(silence) => Self::Every(Duration::from_millis(silence)),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Quirks", deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "they are switches, each on its own")]
+struct QuirksForm {
+    any_success: bool,
+    null_id: bool,
+    blank_lines: bool,
+    byte_order_mark: bool,
+    pretty_json: bool,
+    line_separators: bool,
+    late_answers: bool,
+    cookies: bool,
+    session_gone: bool,
+    stripped_prefix: bool,
+}
+
+pub(super) fn parse(line: &str) -> Result<Start, String> {
+    /// What every version of the format has.
+    #[derive(Deserialize)]
+    struct Version {
+        #[serde(rename = "mcp-proxy-record")]
+        format: u32,
+    }
+    let none = |error: serde_json::Error| format!("not the beginning of a recording: {error}");
+    let Version { format } = serde_json::from_str(line).map_err(none)?;
+    if format != FORMAT {
+        return Err(format!("a recording of format {format}; this build reads format {FORMAT}"));
+    }
+    serde_json::from_str(line).map_err(none).and_then(Opening::start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Reader, Recorder};
+    use super::*;
+
+    #[test]
+    fn settings_come_back_without_the_values_of_headers_and_of_the_query() {
+        let mut config = Config::new("https://u:s3cret@h/mcp?key=s3cret").unwrap();
+        config.headers.append("authorization", HeaderValue::from_static("s3cret"));
+        config.headers.append("x-key", HeaderValue::from_static("s3cret"));
+        config.headers.append("x-key", HeaderValue::from_static("s3cret, too"));
+        config.transport = Transport::Sse;
+        config.request_timeout = None;
+        config.first_byte_timeout = Some(Duration::from_millis(1));
+        config.endpoint_timeout = Duration::from_millis(2);
+        config.total_timeout = Some(Duration::from_millis(3));
+        config.retries = 9;
+        config.max_message = 10;
+        config.keep_alive = KeepAlive::Every(Duration::from_millis(4));
+        config.quirks.cookies = false;
+        config.drain_timeout = Duration::from_millis(1002);
+        let (_, line) = Recorder::start(&config, u64::MAX, Time(5));
+        assert!(!line.contains("s3cret"), "{line}");
+        let (_, start) = Reader::start(&line).unwrap();
+        assert_eq!((start.seed, start.now), (u64::MAX, Time(5)));
+        let read = start.config;
+        assert_eq!(read.url.as_str(), "https://********@h/mcp?key=******");
+        let headers: Vec<_> = read.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+        assert_eq!(headers, ["authorization", "x-key", "x-key"].map(|name| (name, &b"redacted"[..])));
+        let bare =
+            |config: Config| format!("{:?}", Config { url: read.url.clone(), headers: HeaderMap::new(), ..config });
+        assert_eq!(bare(read.clone()), bare(config));
+    }
+
+    #[test]
+    fn what_is_no_recording_is_named() {
+        let later = r#"{"mcp-proxy-record":2,"what":"ever"}"#;
+        let cases = [
+            ("", "not the beginning"),
+            ("{}", "not the beginning"),
+            ("GIF89", "not the beginning"),
+            (later, "format 2"),
+        ];
+        for (line, reason) in cases {
+            let error = Reader::start(line).unwrap_err().to_string();
+            assert!(error.starts_with("line 1: ") && error.contains(reason), "{error}");
+        }
+    }
+}

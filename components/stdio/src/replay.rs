@@ -1,0 +1,146 @@
+//! `replay`: tells a machine what a recording on stdin says, and prints each
+//! fact and what the machine said to it, one line each. No call is made and
+//! nobody waits: the recording has the times. What the machine does with a
+//! fact is the core's business; here it is only put into words.
+
+use crate::log::{self, Level};
+use http::HeaderMap;
+use mcp_proxy_core::record::{Reader, Start};
+use mcp_proxy_core::{Exit, Input, Note, Output, Proxy, Side, Sink, Time};
+use std::io::{self, BufRead, BufWriter, Write};
+
+/// As much of a body is shown, in characters, unless everything is to be told.
+const SHORT: usize = 160;
+/// And only these headers.
+const TELLING: [&str; 6] =
+    ["content-type", "last-event-id", "location", "mcp-protocol-version", "mcp-session-id", "retry-after"];
+
+/// Why a replay ended early.
+enum Stop {
+    /// The recording cannot be read.
+    Unreadable(String),
+    /// Nobody reads what is printed.
+    Unread,
+}
+
+/// Replays the recording on stdin.
+///
+/// # Errors
+/// If the recording cannot be read, why; what comes before is printed.
+pub(crate) fn run(level: Level) -> Result<(), String> {
+    let out = BufWriter::new(io::stdout().lock());
+    match play(io::stdin().lock(), Printer { out, level, zero: Time(0) }) {
+        Ok(()) | Err(Stop::Unread) => Ok(()),
+        Err(Stop::Unreadable(reason)) => Err(reason),
+    }
+}
+
+fn play(input: impl BufRead, mut printer: Printer<impl Write>) -> Result<(), Stop> {
+    let mut lines = input.lines().zip(1_u64..).map(|(line, count)| {
+        // The reader of lines knows nothing of their numbers.
+        line.map_err(|error| Stop::Unreadable(format!("line {count}: {error}")))
+    });
+    let first = lines.next().transpose()?.unwrap_or_default();
+    let (mut reader, start) = Reader::start(&first).map_err(|error| Stop::Unreadable(error.to_string()))?;
+    printer.start(&start)?;
+    let mut proxy = start.machine();
+    for line in lines {
+        let (at, fact) = reader.next(&line?).map_err(|error| Stop::Unreadable(error.to_string()))?;
+        printer.told(at, &fact.input())?;
+        proxy.handle(at, fact.input());
+        while let Some(output) = proxy.poll() {
+            printer.said(at, &output)?;
+        }
+    }
+    printer.end(&proxy)
+}
+
+/// Puts facts and commands into words.
+struct Printer<W: Write> {
+    out: W,
+    level: Level,
+    zero: Time,
+}
+
+impl<W: Write> Printer<W> {
+    fn start(&mut self, start: &Start) -> Result<(), Stop> {
+        self.zero = start.now;
+        let text = format!("a run of mcp-proxy {}, replayed by {}", start.version, env!("CARGO_PKG_VERSION"));
+        self.line(start.now, "", &text)
+    }
+
+    fn told(&mut self, at: Time, input: &Input<'_>) -> Result<(), Stop> {
+        let text = match input {
+            Input::Tick => "tick".to_owned(),
+            Input::Bytes(Side::Client, bytes) => format!("client: {}", self.body(bytes)),
+            Input::Eof(Side::Client) => "client: end of input".to_owned(),
+            Input::Head(call, parts) => format!("#{} {}{}", call.0, parts.status, self.headers(&parts.headers)),
+            Input::Chunk(call, bytes) => format!("#{} body: {}", call.0, self.body(bytes)),
+            Input::End(call) => format!("#{} end of the response", call.0),
+            Input::Failed(call, error) => format!("#{} failed: {error}", call.0),
+            Input::Flushed(Sink::Side(Side::Client), count) => format!("client: took {count} bytes"),
+            Input::Flushed(Sink::Call(call), count) => format!("#{} sent {count} bytes", call.0),
+            Input::Shutdown => "client: gone".to_owned(),
+        };
+        self.line(at, "->", &text)
+    }
+
+    fn said(&mut self, at: Time, output: &Output) -> Result<(), Stop> {
+        let text = match output {
+            // The call itself, and its head, are there already.
+            Output::Note(Note::CallStarted { .. } | Note::CallAnswered { .. }) if self.level != Level::All => {
+                return Ok(());
+            }
+            Output::Write(Side::Client, bytes) => format!("client: {}", self.body(bytes)),
+            Output::Call(call, request) => {
+                let (method, uri, headers) = (request.method(), request.uri(), self.headers(request.headers()));
+                format!("#{} {method} {uri}{headers} {}", call.0, self.body(request.body()))
+            }
+            Output::Cancel(call) => format!("#{} cancel", call.0),
+            Output::Note(note) => {
+                let (tag, text) = log::words(note);
+                format!("[{tag}] {text}")
+            }
+            Output::Exit(Exit::Drained) => "exit: everything is answered".to_owned(),
+            Output::Exit(Exit::Stopped) => "exit: the client is gone".to_owned(),
+        };
+        self.line(at, "  <-", text.trim_end())
+    }
+
+    /// What the machine waits for when the recording is over.
+    fn end(&mut self, proxy: &Proxy) -> Result<(), Stop> {
+        if let Some(deadline) = proxy.deadline() {
+            self.line(deadline.at, "", &format!("here the machine would act next: {:?}", deadline.why))?;
+        }
+        self.out.flush().map_err(|_| Stop::Unread)
+    }
+
+    fn line(&mut self, at: Time, arrow: &str, text: &str) -> Result<(), Stop> {
+        let since = at.since(self.zero);
+        let (seconds, millis) = (since.as_secs(), since.subsec_millis());
+        writeln!(self.out, "{seconds:>5}.{millis:03} {arrow:<4} {text}").map_err(|_| Stop::Unread)
+    }
+
+    /// Bytes in one line. What would steer a terminal is escaped.
+    fn body(&self, bytes: &[u8]) -> String {
+        let text = String::from_utf8_lossy(bytes);
+        let most = if self.level == Level::All { usize::MAX } else { SHORT };
+        let shown: String = text.trim_end().chars().take(most).flat_map(escaped).collect();
+        match text.trim_end().chars().nth(most) {
+            Some(_) => format!("{shown}… ({} bytes)", bytes.len()),
+            None => shown,
+        }
+    }
+
+    fn headers(&self, headers: &HeaderMap) -> String {
+        let shown = headers.iter().filter(|(name, _)| self.level == Level::All || TELLING.contains(&name.as_str()));
+        let shown: Vec<_> = shown.map(|(name, value)| format!("{name}: {}", value.to_str().unwrap_or("…"))).collect();
+        if shown.is_empty() { String::new() } else { format!(" ({})", shown.join(", ")) }
+    }
+}
+
+fn escaped(letter: char) -> impl Iterator<Item = char> {
+    let (plain, escape) =
+        if letter.is_control() { (None, Some(letter.escape_default())) } else { (Some(letter), None) };
+    plain.into_iter().chain(escape.into_iter().flatten())
+}

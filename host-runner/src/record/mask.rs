@@ -1,0 +1,78 @@
+//! Credentials that a peer says back: a server may name a token in the error
+//! with which it refuses it. They are covered with as many stars as they have
+//! bytes, so that lengths stay true. Only a credential that arrives in two
+//! pieces, or is shorter than any good one, is not seen.
+
+use memchr::memmem::Finder;
+
+/// A shorter word may well be a part of something else.
+const SHORTEST: usize = 8;
+
+pub(super) struct Mask(Vec<Secret>);
+
+struct Secret {
+    finder: Finder<'static>,
+    /// How many bytes it stands for, before they were written as JSON.
+    length: usize,
+}
+
+impl Mask {
+    /// Each word counts: that of `Bearer TOKEN` which matters is the second.
+    pub(super) fn new<'a>(secrets: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        let words = secrets.into_iter().flat_map(|secret| secret.split(|byte| b" \t,;=".contains(byte)));
+        let words = words.filter(|word| word.len() >= SHORTEST);
+        // In a text of the recording, and in a JSON text of that.
+        Self(words.flat_map(|word| [Secret::new(word), Secret::new(&escaped(word))]).collect())
+    }
+
+    /// Covers every secret in a line.
+    pub(super) fn cover(&self, line: &mut Vec<u8>) {
+        for Secret { finder, length } in &self.0 {
+            let found: Vec<usize> = finder.find_iter(line).collect();
+            for at in found.into_iter().rev() {
+                line.splice(at..at + finder.needle().len(), std::iter::repeat_n(b'*', *length));
+            }
+        }
+    }
+}
+
+impl Secret {
+    fn new(bytes: &[u8]) -> Self {
+        Self { finder: Finder::new(&escaped(bytes)).into_owned(), length: bytes.len() }
+    }
+}
+
+/// As they stand in a JSON string. Headers have no control characters.
+fn escaped(bytes: &[u8]) -> Vec<u8> {
+    let escape = |byte: &u8| matches!(byte, b'"' | b'\\').then_some(b'\\');
+    bytes.iter().flat_map(|byte| escape(byte).into_iter().chain([*byte])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn covered(secret: &str, line: &str) -> String {
+        let mut line = line.as_bytes().to_vec();
+        Mask::new([secret.as_bytes()]).cover(&mut line);
+        String::from_utf8(line).unwrap()
+    }
+
+    #[test]
+    fn a_secret_is_covered_wherever_it_stands() {
+        let cases = [
+            ("Bearer abcdefgh", "no abcdefgh, Bearer abcdefghi", "no ********, Bearer ********i"),
+            ("abcdefgh", "abcdefghabcdefgh", "****************"),
+            ("short", "short", "short"),
+            ("a=12345678; b=23456789", "b=23456789", "b=********"),
+            ("Basic MTIzNDU2Nzg=", "MTIzNDU2Nzg", "***********"),
+            (r#"abcd"efgh"#, r#"x abcd\"efgh"#, "x *********"),
+            (r#"abcd"efgh"#, r#"x abcd\\\"efgh"#, "x **********"),
+            ("abcdefgh", "", ""),
+            ("********", "*********", "*********"),
+        ];
+        for (secret, line, expected) in cases {
+            assert_eq!(covered(secret, line), expected);
+        }
+    }
+}

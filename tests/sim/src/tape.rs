@@ -1,0 +1,77 @@
+//! A run as the flight recorder writes it, and what the machine said in it.
+//! Kept only for those who compare the two.
+
+use mcp_proxy_core::record::{Reader, RecordError, Recorder};
+use mcp_proxy_core::{Config, Input, Output, Time};
+
+#[derive(Debug, Default)]
+pub(crate) struct Tape(Option<Recording>);
+
+/// A recorded run.
+#[derive(Debug)]
+pub struct Recording {
+    recorder: Recorder,
+    /// The text, line by line.
+    pub lines: Vec<String>,
+    /// What the machine said, with sessions under their pseudonyms.
+    pub said: Vec<String>,
+    sessions: Vec<String>,
+}
+
+impl Tape {
+    pub(crate) fn on(config: &Config, seed: u64) -> Self {
+        let (recorder, first) = Recorder::start(config, seed, Time(0));
+        Self(Some(Recording { recorder, lines: vec![first], said: Vec::new(), sessions: Vec::new() }))
+    }
+
+    pub(crate) fn told(&mut self, now: u64, input: &Input<'_>) {
+        if let Some(recording) = &mut self.0 {
+            recording.told(now, input);
+        }
+    }
+
+    pub(crate) fn said(&mut self, output: &Output) {
+        if let Some(recording) = &mut self.0 {
+            let said = recording.redacted(output);
+            recording.said.push(said);
+        }
+    }
+
+    pub(crate) fn recording(self) -> Option<Recording> {
+        self.0
+    }
+}
+
+impl Recording {
+    /// What a machine says that is made from the text alone.
+    ///
+    /// # Errors
+    /// If the text cannot be read.
+    pub fn replay(&self) -> Result<Vec<String>, RecordError> {
+        let mut lines = self.lines.iter().map(String::as_str);
+        let (mut reader, start) = Reader::start(lines.next().unwrap_or_default())?;
+        let mut proxy = start.machine();
+        let mut said = Vec::new();
+        for line in lines {
+            let (at, fact) = reader.next(line)?;
+            proxy.handle(at, fact.input());
+            said.extend(std::iter::from_fn(|| proxy.poll()).map(|output| format!("{output:?}")));
+        }
+        Ok(said)
+    }
+
+    fn told(&mut self, now: u64, input: &Input<'_>) {
+        self.lines.push(self.recorder.line(Time(now), input));
+        let Input::Head(_, parts) = input else { return };
+        let shown = parts.headers.get("mcp-session-id").map(|id| format!("{id:?}"));
+        self.sessions.extend(shown.filter(|id| !self.sessions.contains(id)));
+    }
+
+    fn redacted(&self, output: &Output) -> String {
+        let header = |id: &str| format!("\"mcp-session-id\": {id}");
+        let numbered = self.sessions.iter().zip(1..);
+        numbered.fold(format!("{output:?}"), |text, (id, number)| {
+            text.replace(&header(id), &header(&format!("\"session-{number}\"")))
+        })
+    }
+}
