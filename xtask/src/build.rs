@@ -1,4 +1,4 @@
-//! `cargo xtask build`: the component, then the native runner with the
+//! `cargo xtask build`: the components, then the native runner with its
 //! component compiled ahead of time inside.
 
 use crate::step::{cargo, dist, run, say, target};
@@ -6,10 +6,12 @@ use crate::tools;
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::process::Command;
+use wit_component::ComponentEncoder;
 
 /// Builds everything in `dist/`.
 pub(crate) fn all() -> Result<()> {
     component()?;
+    engine()?;
     runner()
 }
 
@@ -20,6 +22,19 @@ pub(crate) fn component() -> Result<()> {
         ["build", "--profile", "guest", "--locked", "--target", "wasm32-wasip2", "--package", "mcp-proxy-stdio"];
     run("build the component", &mut cargo(&arguments))?;
     place(&target().join("wasm32-wasip2/guest/mcp-proxy.wasm"), "mcp-proxy.wasm")
+}
+
+/// `dist/mcp-engine.wasm`: a module of our own, wrapped as a component by the
+/// WIT that it carries.
+pub(crate) fn engine() -> Result<()> {
+    tools::targets()?;
+    let arguments = ["build", "--profile", "guest", "--locked", "--package", "mcp-proxy-engine"];
+    run("build the engine", cargo(&arguments).args(["--target", "wasm32-unknown-unknown"]))?;
+    let module = std::fs::read(target().join("wasm32-unknown-unknown/guest/mcp_proxy_engine.wasm"))?;
+    let component = ComponentEncoder::default().validate(true).module(&module)?.encode()?;
+    let built = target().join("mcp-engine.wasm");
+    std::fs::write(&built, component)?;
+    place(&built, "mcp-engine.wasm")
 }
 
 /// `dist/mcp-proxy`, and `dist/mcp-proxy-aot`, which compiles components for it.

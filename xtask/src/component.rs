@@ -3,7 +3,9 @@
 
 use crate::step::{dist, root, say};
 use anyhow::{Context, Result, bail, ensure};
+use flate2::{Compression, write::GzEncoder};
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::path::Path;
 use wasmparser::{Parser, Payload};
 use wit_parser::{Resolve, WorldKey};
@@ -11,11 +13,27 @@ use wit_parser::{Resolve, WorldKey};
 /// Checks `dist/mcp-proxy.wasm` against the world `stdio`.
 pub(crate) fn check_stdio() -> Result<()> {
     let allowed = world_imports("stdio")?;
-    let found = component_imports(&dist().join("mcp-proxy.wasm"))?;
+    let (found, _) = component_interface(&dist().join("mcp-proxy.wasm"))?;
     let extra: Vec<_> = found.difference(&allowed).collect();
     ensure!(extra.is_empty(), "dist/mcp-proxy.wasm imports what its world does not allow: {extra:?}");
     let packages: BTreeSet<_> = found.iter().filter_map(|name| name.split('/').next()).collect();
     say(&format!("mcp-proxy.wasm: {} imports, of {packages:?} only", found.len()));
+    Ok(())
+}
+
+/// Checks `dist/mcp-engine.wasm`: it imports nothing, exports the machine, and
+/// is small.
+pub(crate) fn check_engine() -> Result<()> {
+    let path = dist().join("mcp-engine.wasm");
+    let (imports, exports) = component_interface(&path)?;
+    ensure!(imports.is_empty(), "dist/mcp-engine.wasm imports {imports:?}");
+    ensure!(exports.contains("mcp:proxy/machine"), "dist/mcp-engine.wasm exports {exports:?}");
+    let bytes = std::fs::read(&path)?;
+    let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+    packed.write_all(&bytes)?;
+    let (size, packed) = (bytes.len() / 1000, packed.finish()?.len() / 1000);
+    ensure!(size < 1000 && packed < 300, "dist/mcp-engine.wasm is too big: {size} KB, {packed} KB compressed");
+    say(&format!("mcp-engine.wasm: 0 imports, {size} KB, {packed} KB compressed"));
     Ok(())
 }
 
@@ -46,9 +64,10 @@ fn world_imports(world: &str) -> Result<BTreeSet<String>> {
     Ok(names.map(|name| unversioned(&name)).collect())
 }
 
-fn component_imports(path: &Path) -> Result<BTreeSet<String>> {
+/// The names that a component imports and exports.
+fn component_interface(path: &Path) -> Result<(BTreeSet<String>, BTreeSet<String>)> {
     let bytes = std::fs::read(path).with_context(|| format!("no {}: cargo xtask build", path.display()))?;
-    let mut names = BTreeSet::new();
+    let (mut imports, mut exports) = (BTreeSet::new(), BTreeSet::new());
     let mut depth = 0_u32;
     for payload in Parser::new(0).parse_all(&bytes) {
         let payload = payload?;
@@ -56,14 +75,18 @@ fn component_imports(path: &Path) -> Result<BTreeSet<String>> {
             depth += 1;
         } else if matches!(payload, Payload::End(_)) {
             depth = depth.saturating_sub(1);
-        } else if let (Payload::ComponentImportSection(section), 0) = (payload, depth) {
-            for import in section {
-                names.insert(unversioned(import?.name.name));
+        } else if let (Payload::ComponentImportSection(section), 0) = (&payload, depth) {
+            for import in section.clone() {
+                imports.insert(unversioned(import?.name.name));
+            }
+        } else if let (Payload::ComponentExportSection(section), 0) = (&payload, depth) {
+            for export in section.clone() {
+                exports.insert(unversioned(export?.name.name));
             }
         }
     }
-    ensure!(!names.is_empty(), "{} is not a component", path.display());
-    Ok(names)
+    ensure!(!exports.is_empty(), "{} is not a component", path.display());
+    Ok((imports, exports))
 }
 
 fn unversioned(name: &str) -> String {

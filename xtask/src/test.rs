@@ -41,12 +41,16 @@ fn lint() -> Result<()> {
         "--exclude",
         "mcp-proxy-stdio",
         "--exclude",
+        "mcp-proxy-engine",
+        "--exclude",
         "host-runner",
         "--all-targets",
     ];
     step::run("clippy", cargo(&native).args(["--", "-D", "warnings"]))?;
     let guest = ["clippy", "--locked", "--target", "wasm32-wasip2", "--package", "mcp-proxy-stdio"];
-    step::run("clippy for the component", cargo(&guest).args(["--", "-D", "warnings"]))
+    step::run("clippy for the component", cargo(&guest).args(["--", "-D", "warnings"]))?;
+    let engine = ["clippy", "--locked", "--target", "wasm32-unknown-unknown", "--package", "mcp-proxy-engine"];
+    step::run("clippy for the engine", cargo(&engine).args(["--", "-D", "warnings"]))
 }
 
 fn core() -> Result<()> {
@@ -82,6 +86,8 @@ fn built_component() -> Result<()> {
         build::component()?;
     }
     component::check_stdio()?;
+    build::engine()?;
+    component::check_engine()?;
     let arguments = ["build", "--profile", "guest", "--locked", "--package", "mcp-proxy-core", "--example", "module"];
     step::run("the core as a module", cargo(&arguments).args(["--target", "wasm32-unknown-unknown"]))?;
     component::check_no_imports(&target().join("wasm32-unknown-unknown/guest/examples/module.wasm"))

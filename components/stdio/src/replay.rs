@@ -98,7 +98,7 @@ impl<W: Write> Printer<W> {
             }
             Output::Cancel(call) => format!("#{} cancel", call.0),
             Output::Note(note) => {
-                let (tag, text) = log::words(note);
+                let (tag, text) = mcp_proxy_words::words(note);
                 format!("[{tag}] {text}")
             }
             Output::Exit(Exit::Drained) => "exit: everything is answered".to_owned(),

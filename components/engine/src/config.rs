@@ -1,0 +1,124 @@
+//! The configuration, both ways.
+
+use crate::bindings::exports::mcp::proxy::machine;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use mcp_proxy_core::{Config, ConfigError, KeepAlive, Quirks, Transport};
+use std::time::Duration;
+
+/// # Errors
+/// If the URL cannot work.
+pub(crate) fn defaults(url: String) -> Result<machine::Config, machine::ConfigError> {
+    let config = new(&url)?;
+    Ok(machine::Config {
+        url,
+        transport: match config.transport {
+            Transport::Auto => machine::Transport::Auto,
+            Transport::StreamableHttp => machine::Transport::StreamableHttp,
+            Transport::Sse => machine::Transport::Sse,
+        },
+        headers: headers(&config.headers),
+        first_byte_timeout: config.first_byte_timeout.map(millis),
+        endpoint_timeout: millis(config.endpoint_timeout),
+        request_timeout: config.request_timeout.map(millis),
+        total_timeout: config.total_timeout.map(millis),
+        drain_timeout: millis(config.drain_timeout),
+        retries: config.retries,
+        max_message: u32::try_from(config.max_message).unwrap_or(u32::MAX),
+        keep_alive: match config.keep_alive {
+            KeepAlive::Auto => machine::KeepAlive::Auto,
+            KeepAlive::Off => machine::KeepAlive::Off,
+            KeepAlive::Every(time) => machine::KeepAlive::Every(millis(time)),
+        },
+        quirks: quirks(config.quirks),
+    })
+}
+
+/// # Errors
+/// If it cannot work.
+pub(crate) fn read(from: machine::Config) -> Result<Config, machine::ConfigError> {
+    let mut config = new(&from.url)?;
+    config.transport = match from.transport {
+        machine::Transport::Auto => Transport::Auto,
+        machine::Transport::StreamableHttp => Transport::StreamableHttp,
+        machine::Transport::Sse => Transport::Sse,
+    };
+    for (name, value) in from.headers {
+        let header = HeaderName::try_from(&name).ok().zip(HeaderValue::try_from(value).ok());
+        let (header, mut value) = header.ok_or_else(|| machine::ConfigError::Header(name.clone()))?;
+        value.set_sensitive(true);
+        config.headers.try_append(header, value).map_err(|_| machine::ConfigError::Header(name))?;
+    }
+    config.first_byte_timeout = from.first_byte_timeout.map(Duration::from_millis);
+    config.endpoint_timeout = Duration::from_millis(from.endpoint_timeout);
+    config.request_timeout = from.request_timeout.map(Duration::from_millis);
+    config.total_timeout = from.total_timeout.map(Duration::from_millis);
+    config.drain_timeout = Duration::from_millis(from.drain_timeout);
+    config.retries = from.retries;
+    config.max_message = usize::try_from(from.max_message).unwrap_or(usize::MAX);
+    config.keep_alive = match from.keep_alive {
+        machine::KeepAlive::Auto => KeepAlive::Auto,
+        machine::KeepAlive::Off => KeepAlive::Off,
+        machine::KeepAlive::Every(time) => KeepAlive::Every(Duration::from_millis(time)),
+    };
+    config.quirks = borne(from.quirks);
+    Ok(config)
+}
+
+fn new(url: &str) -> Result<Config, machine::ConfigError> {
+    Config::new(url).map_err(|error| match error {
+        ConfigError::Url(url) => machine::ConfigError::Url(url),
+    })
+}
+
+pub(crate) fn headers(map: &HeaderMap) -> Vec<(String, Vec<u8>)> {
+    map.iter().map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec())).collect()
+}
+
+fn quirks(quirks: Quirks) -> machine::Quirks {
+    use machine::Quirks as Q;
+    let Quirks {
+        any_success,
+        null_id,
+        blank_lines,
+        byte_order_mark,
+        pretty_json,
+        line_separators,
+        late_answers,
+        cookies,
+        session_gone,
+        stripped_prefix,
+    } = quirks;
+    let on = [
+        (Q::ANY_SUCCESS, any_success),
+        (Q::NULL_ID, null_id),
+        (Q::BLANK_LINES, blank_lines),
+        (Q::BYTE_ORDER_MARK, byte_order_mark),
+        (Q::PRETTY_JSON, pretty_json),
+        (Q::LINE_SEPARATORS, line_separators),
+        (Q::LATE_ANSWERS, late_answers),
+        (Q::COOKIES, cookies),
+        (Q::SESSION_GONE, session_gone),
+        (Q::STRIPPED_PREFIX, stripped_prefix),
+    ];
+    on.into_iter().filter(|(_, on)| *on).fold(Q::empty(), |all, (quirk, _)| all | quirk)
+}
+
+fn borne(quirks: machine::Quirks) -> Quirks {
+    use machine::Quirks as Q;
+    Quirks {
+        any_success: quirks.contains(Q::ANY_SUCCESS),
+        null_id: quirks.contains(Q::NULL_ID),
+        blank_lines: quirks.contains(Q::BLANK_LINES),
+        byte_order_mark: quirks.contains(Q::BYTE_ORDER_MARK),
+        pretty_json: quirks.contains(Q::PRETTY_JSON),
+        line_separators: quirks.contains(Q::LINE_SEPARATORS),
+        late_answers: quirks.contains(Q::LATE_ANSWERS),
+        cookies: quirks.contains(Q::COOKIES),
+        session_gone: quirks.contains(Q::SESSION_GONE),
+        stripped_prefix: quirks.contains(Q::STRIPPED_PREFIX),
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,59 @@
+//! Facts of a host as the core knows them. What no exchange can bring (a
+//! status beyond three digits) is a broken exchange; a header that is none is
+//! left out.
+
+use crate::bindings::exports::mcp::proxy::machine;
+use mcp_proxy_core::{CallError, CallId, Input, Side, Sink};
+
+/// Hands the fact on; its bytes are lent.
+pub(crate) fn with(input: machine::Input, take: impl FnOnce(Input<'_>)) {
+    match input {
+        machine::Input::Tick => take(Input::Tick),
+        machine::Input::Bytes((machine::Side::Client, bytes)) => take(Input::Bytes(Side::Client, &bytes)),
+        machine::Input::Eof(machine::Side::Client) => take(Input::Eof(Side::Client)),
+        machine::Input::Head(head) => take(begun(head)),
+        machine::Input::Chunk((id, bytes)) => take(Input::Chunk(CallId(id), &bytes)),
+        machine::Input::End(id) => take(Input::End(CallId(id))),
+        machine::Input::Failed((id, error)) => take(Input::Failed(CallId(id), call_error(error))),
+        machine::Input::Flushed((sink, count)) => {
+            let count = usize::try_from(count).unwrap_or(usize::MAX);
+            take(Input::Flushed(written(sink), count));
+        }
+        machine::Input::Shutdown => take(Input::Shutdown),
+    }
+}
+
+fn begun(head: machine::Head) -> Input<'static> {
+    let id = CallId(head.call);
+    let Ok(status) = http::StatusCode::from_u16(head.status) else {
+        return Input::Failed(id, CallError::Protocol);
+    };
+    let mut parts = http::Response::new(()).into_parts().0;
+    parts.status = status;
+    for (name, value) in head.headers {
+        if let (Ok(name), Ok(value)) = (http::HeaderName::try_from(name), http::HeaderValue::try_from(value)) {
+            // A peer with more headers than fit sends no header that matters.
+            parts.headers.try_append(name, value).ok();
+        }
+    }
+    Input::Head(id, parts)
+}
+
+fn written(sink: machine::Sink) -> Sink {
+    match sink {
+        machine::Sink::Side(machine::Side::Client) => Sink::Side(Side::Client),
+        machine::Sink::Call(id) => Sink::Call(CallId(id)),
+    }
+}
+
+fn call_error(error: machine::CallError) -> CallError {
+    match error {
+        machine::CallError::Refused => CallError::Refused,
+        machine::CallError::Unresolved => CallError::Unresolved,
+        machine::CallError::ConnectTimeout => CallError::ConnectTimeout,
+        machine::CallError::Tls => CallError::Tls,
+        machine::CallError::Denied => CallError::Denied,
+        machine::CallError::Reset => CallError::Reset,
+        machine::CallError::Protocol => CallError::Protocol,
+    }
+}

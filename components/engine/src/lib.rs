@@ -1,0 +1,92 @@
+//! `mcp-engine.wasm`: the core behind the WIT interface `machine`. Here the two
+//! vocabularies are translated into each other, case by case, and nothing is
+//! decided.
+
+mod config;
+mod facts;
+
+use bindings::exports::mcp::proxy::machine;
+use mcp_proxy_core::{Exit, Output, Side, Source, Time};
+use std::cell::RefCell;
+
+#[allow(unsafe_code, unreachable_pub, clippy::allow_attributes_without_reason, reason = "generated")]
+mod bindings {
+    wit_bindgen::generate!({ path: "../../wit", world: "engine" });
+    export!(Engine);
+    use super::Engine;
+}
+
+struct Engine;
+
+struct Proxy(RefCell<mcp_proxy_core::Proxy>);
+
+impl machine::Guest for Engine {
+    type Proxy = Proxy;
+
+    fn defaults(url: String) -> Result<machine::Config, machine::ConfigError> {
+        config::defaults(url)
+    }
+}
+
+impl machine::GuestProxy for Proxy {
+    fn create(config: machine::Config, seed: u64, now: u64) -> Result<machine::Proxy, machine::ConfigError> {
+        let config = config::read(config)?;
+        Ok(machine::Proxy::new(Self(RefCell::new(mcp_proxy_core::Proxy::new(&config, seed, Time(now))))))
+    }
+
+    fn handle(&self, now: u64, input: machine::Input) {
+        facts::with(input, |input| self.0.borrow_mut().handle(Time(now), input));
+    }
+
+    fn poll(&self) -> Option<machine::Output> {
+        self.0.borrow_mut().poll().map(said)
+    }
+
+    fn deadline(&self) -> Option<machine::Deadline> {
+        let deadline = self.0.borrow().deadline()?;
+        Some(machine::Deadline { at: deadline.at.0, why: format!("{:?}", deadline.why) })
+    }
+
+    fn wants(&self, source: machine::Source) -> bool {
+        let source = match source {
+            machine::Source::Side(machine::Side::Client) => Source::Side(Side::Client),
+            machine::Source::Call(id) => Source::Call(mcp_proxy_core::CallId(id)),
+        };
+        self.0.borrow().wants(source)
+    }
+}
+
+fn said(output: Output) -> machine::Output {
+    match output {
+        Output::Write(Side::Client, bytes) => machine::Output::Write((machine::Side::Client, bytes.into())),
+        Output::Call(id, request) => {
+            let (parts, body) = request.into_parts();
+            machine::Output::Call(machine::Request {
+                call: id.0,
+                method: parts.method.as_str().to_owned(),
+                url: parts.uri.to_string(),
+                headers: config::headers(&parts.headers),
+                body: body.into(),
+            })
+        }
+        Output::Cancel(id) => machine::Output::Cancel(id.0),
+        Output::Note(note) => {
+            let (tag, text) = mcp_proxy_words::words(&note);
+            machine::Output::Note(machine::Note { blame: blame(note.blame()), tag: tag.to_owned(), text })
+        }
+        Output::Exit(exit) => machine::Output::Exit(match exit {
+            Exit::Drained => machine::Exit::Drained,
+            Exit::Stopped => machine::Exit::Stopped,
+        }),
+    }
+}
+
+fn blame(blame: mcp_proxy_core::Blame) -> machine::Blame {
+    match blame {
+        mcp_proxy_core::Blame::Nobody => machine::Blame::Nobody,
+        mcp_proxy_core::Blame::Client => machine::Blame::Client,
+        mcp_proxy_core::Blame::Server => machine::Blame::Server,
+        mcp_proxy_core::Blame::Link => machine::Blame::Link,
+        mcp_proxy_core::Blame::Bug => machine::Blame::Bug,
+    }
+}

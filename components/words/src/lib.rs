@@ -1,0 +1,67 @@
+//! What the notes of the core say to people: the same words in every shell.
+//! Where they are shown, and which of them, is the shell's business.
+
+use mcp_proxy_core::wire::message::Fault;
+use mcp_proxy_core::{Note, Transport};
+use std::time::Duration;
+
+/// The tag of a note, and what it says.
+#[must_use]
+pub fn words(note: &Note) -> (&'static str, String) {
+    let own = |text: &str| text.to_owned();
+    match note {
+        Note::BadLine(fault) => ("STDIN", format!("ignored a line: {}", fault_words(*fault))),
+        Note::StrayAnswer => ("STDIN", own("the client answered a request that is not open")),
+        Note::InitializeCancelled => ("STDIN", own("initialize cannot be cancelled; ignored")),
+        Note::CallStarted { call, method } => ("HTTP", format!("#{} {method}", call.0)),
+        Note::CallAnswered { call, status } => ("HTTP", format!("#{} {status}", call.0)),
+        Note::CallRepeated { wait, cause: Some(cause) } => ("HTTP", format!("{cause}: next try in {}", ms(*wait))),
+        Note::CallRepeated { wait, cause: None } => ("HTTP", format!("the server is busy; next try in {}", ms(*wait))),
+        Note::Undelivered { status: Some(status) } => {
+            ("HTTP", format!("a message without answer was refused: {status}"))
+        }
+        Note::Undelivered { status: None } => ("HTTP", own("a message without answer could not be delivered")),
+        Note::SessionOpened { transport, version } => {
+            let version = version.as_deref().unwrap_or("not named");
+            ("INIT", format!("{}, protocol {version}", transport_words(*transport)))
+        }
+        Note::SseTried(Some(status)) => ("INIT", format!("POST was refused ({status}); trying HTTP+SSE")),
+        Note::SseTried(None) => ("INIT", own("POST was refused; trying HTTP+SSE")),
+        Note::StreamOpened => ("SSE", own("the event stream named its endpoint")),
+        Note::SecondEndpoint => ("SSE", own("ignored a second endpoint")),
+        Note::StreamLost => ("SSE", own("the event stream ended, and the session with it")),
+        Note::SessionLost => ("SESSION", own("the server forgot the session; opening a new one")),
+        Note::SessionRestored => ("SESSION", own("a new session is open")),
+        Note::SessionNotRestored => ("SESSION", own("the server opened no new session")),
+        Note::ListenRefused(Some(status)) => ("SSE", format!("no listening stream: {status}")),
+        Note::ListenRefused(None) => ("SSE", own("no listening stream: not an event stream")),
+        Note::ListenEnded(wait) => ("SSE", format!("the listening stream ended; again in {}", ms(*wait))),
+        Note::StreamResumed(wait) => ("SSE", format!("a stream ended before its answer; resuming in {}", ms(*wait))),
+        Note::BadMessage(fault) => ("SSE", format!("the server sent no message: {}", fault_words(*fault))),
+        Note::LateAnswer => ("SESSION", own("dropped an answer that nobody waits for")),
+        Note::RepeatedAsk => ("SESSION", own("dropped a request that the server sent twice")),
+        Note::Unexpected(call) => ("BUG", format!("#{}: a fact about a call came out of turn", call.0)),
+    }
+}
+
+fn transport_words(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Auto => "transport unknown",
+        Transport::StreamableHttp => "Streamable HTTP",
+        Transport::Sse => "HTTP+SSE",
+    }
+}
+
+fn fault_words(fault: Fault) -> &'static str {
+    match fault {
+        Fault::Encoding => "not UTF-8",
+        Fault::Syntax => "not valid JSON",
+        Fault::Shape => "not a JSON-RPC message",
+        Fault::EmptyBatch => "an empty batch",
+        Fault::TooLong => "over the message limit (--max-message-bytes)",
+    }
+}
+
+fn ms(wait: Duration) -> String {
+    format!("{} ms", wait.as_millis())
+}
