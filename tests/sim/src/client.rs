@@ -29,6 +29,10 @@ pub(crate) enum Claim {
     Cancel {
         id: String,
     },
+    /// An answer to a question of the server.
+    Answer {
+        id: String,
+    },
 }
 
 #[derive(Debug)]
@@ -98,7 +102,8 @@ impl Client {
         }
         let answer = self.dice.pick(&ANSWERS, "\"result\":{}");
         let text = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},{answer}}}");
-        Some((self.dice.between(0, 3000), Line { text, claims: Vec::new() }))
+        let claim = Claim::Answer { id: id.to_string() };
+        Some((self.dice.between(0, 3000), Line { text, claims: vec![claim] }))
     }
 
     fn greet(&mut self, id: &str, mark: u64) {

@@ -6,7 +6,7 @@ use crate::calls::Calls;
 use crate::client::Claim;
 use crate::ledger::Ledger;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Unwritten bytes that are never exceeded: the machine's mark, and what the
 /// responses read in one step may add.
@@ -23,6 +23,8 @@ pub(crate) struct Model {
     pub(crate) asked: u64,
     /// Requests that the server answered.
     pub(crate) served: u64,
+    /// Questions of the server that the client has read and not answered.
+    questions: BTreeSet<String>,
     /// What the machine answered for the server.
     told: Vec<Told>,
     pub(crate) unwritten: usize,
@@ -71,6 +73,7 @@ impl Model {
                 self.asked += 1;
                 *self.refusals.entry(id.clone()).or_default() += 1;
             }
+            Claim::Answer { id } => drop(self.questions.remove(id)),
             Claim::Cancel { id } => {
                 if self.open.get(id).is_some_and(|open| open.method != "initialize") {
                     self.open.remove(id);
@@ -107,9 +110,20 @@ impl Model {
             (Some(id), None) => self.answered(&id.to_string(), &value, ledger),
             (_, Some(_)) if !ledger.said(text.trim_end()) => self.reproach(format!("invented: {text}")),
             (None, None) => self.reproach(format!("no message: {text}")),
-            (_, Some(_)) => {}
+            (Some(id), Some(_)) if !self.questions.insert(id.to_string()) => {
+                self.reproach(format!("asked twice: {text}"));
+            }
+            (_, Some(_)) => {
+                let withdrawn = value.pointer("/params/requestId").map(Value::to_string).unwrap_or_default();
+                self.questions.remove(&withdrawn);
+            }
         }
         value
+    }
+
+    /// The session is gone, and with it the server's questions.
+    pub(crate) fn session_lost(&mut self) {
+        self.questions.clear();
     }
 
     fn answered(&mut self, id: &str, value: &Value, ledger: &Ledger) {

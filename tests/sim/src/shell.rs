@@ -7,7 +7,7 @@ use crate::server::Effect;
 use crate::world::{Happening, World};
 use bytes::Bytes;
 use http::{Request, Response};
-use mcp_proxy_core::{Blame, CallError, CallId, Input, Output, Side, Sink, Source, Time};
+use mcp_proxy_core::{Blame, CallError, CallId, Input, Note, Output, Side, Sink, Source, Time};
 
 impl World {
     /// Carries what the server has done into the network and the future.
@@ -116,6 +116,9 @@ impl World {
             Output::Note(note) => {
                 if note.blame() == Blame::Bug {
                     self.model.reproach(format!("{note:?}"));
+                }
+                if matches!(note, Note::SessionLost | Note::StreamLost | Note::SessionOpened { .. }) {
+                    self.model.session_lost();
                 }
             }
             Output::Exit(_) => self.model.exited = true,
