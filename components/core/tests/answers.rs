@@ -338,3 +338,33 @@ fn a_body_of_known_length_is_the_answer_before_its_end_is_told() {
     assert!(!bench.wants(call));
     bench.silent();
 }
+
+#[test]
+fn bytes_beyond_the_announced_length_do_not_belong_to_the_body() {
+    let answer = result("1");
+    for pieces in [vec![format!("{answer}{answer}")], vec![answer.clone(), answer.clone()]] {
+        let mut bench = Bench::open();
+        bench.say(&tool("1"));
+        let call = bench.called("POST tools/call 1");
+        let length = answer.len().to_string();
+        bench.head(call, 200, &[("content-type", "application/json"), ("content-length", &length)]);
+        pieces.iter().for_each(|piece| bench.chunk(call, piece));
+        bench.wrote(&answer);
+        bench.silent();
+    }
+}
+
+#[test]
+fn the_announced_length_of_an_encoded_body_is_not_that_of_the_message() {
+    let mut bench = Bench::open();
+    bench.say(&tool("1"));
+    let call = bench.called("POST tools/call 1");
+    bench.head(
+        call,
+        200,
+        &[("content-type", "application/json"), ("content-encoding", "gzip"), ("content-length", "9")],
+    );
+    bench.body(call, &result("1"));
+    bench.wrote(&result("1"));
+    bench.silent();
+}

@@ -8,9 +8,10 @@ mod law;
 use law::record::Fact;
 use law::script::{Ending, play, script};
 use law::watch::Watch;
-use mcp_proxy_core::{Blame, Time};
+use mcp_proxy_core::{Blame, Time, Transport};
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{RngSeed, TestRunner};
 
 /// Moderate, so that all laws together take seconds in a debug build. Built
 /// with `LAW_CASES=20000` in the environment, they look longer.
@@ -25,9 +26,9 @@ proptest! {
 
     /// Every request id gets exactly one answer, whatever breaks, in bounded time.
     #[test]
-    fn answer_law(steps in script(60)) {
+    fn answer_law(script in script(60)) {
         for ending in [Ending::Silence, Ending::Eof] {
-            let record = play(&steps, ending);
+            let record = play(&script, ending);
             let watch = Watch::over(&record);
             prop_assert_eq!(watch.unanswered(), Vec::<String>::new(), "\n{}", record.show());
             prop_assert!(record.lasted() < 3_600_000, "took {} ms\n{}", record.lasted(), record.show());
@@ -36,8 +37,8 @@ proptest! {
 
     /// Cutting the same bytes differently gives the same outputs.
     #[test]
-    fn chunk_law(steps in script(40), cuts in prop::collection::vec(1_usize..40, 1..20)) {
-        let record = play(&steps, Ending::None);
+    fn chunk_law(script in script(40), cuts in prop::collection::vec(1_usize..40, 1..20)) {
+        let record = play(&script, Ending::None);
         let mut cut = record.clone();
         cut.log = record.log.iter().flat_map(|(at, fact)| fact.cut(&cuts).into_iter().map(|piece| (*at, piece))).collect();
         prop_assert_eq!(record.outputs(), cut.replay(), "\n{}", record.show());
@@ -45,16 +46,16 @@ proptest! {
 
     /// Draining after each input or after many gives the same outputs in the same order.
     #[test]
-    fn drain_law(steps in script(40), every in 2_usize..20) {
-        let record = play(&steps, Ending::Eof);
+    fn drain_law(script in script(40), every in 2_usize..20) {
+        let record = play(&script, Ending::Eof);
         prop_assert_eq!(record.outputs(), record.replay_draining(every), "\n{}", record.show());
     }
 
     /// Extra ticks before the deadline change nothing; after a tick at the
     /// deadline, the deadline is later or gone.
     #[test]
-    fn tick_law(steps in script(40), late in 0_u64..1000) {
-        let record = play(&steps, Ending::None);
+    fn tick_law(script in script(40), late in prop_oneof![0_u64..1000, 30_000_u64..100_000]) {
+        let record = play(&script, Ending::None);
         prop_assert_eq!(record.outputs(), record.replay_with_extra_ticks(), "\n{}", record.show());
         let mut proxy = record.machine();
         for (at, fact) in &record.log {
@@ -75,8 +76,8 @@ proptest! {
 
     /// Same config, seed and log → same outputs, byte for byte.
     #[test]
-    fn replay_law(steps in script(40)) {
-        let record = play(&steps, Ending::Eof);
+    fn replay_law(script in script(40)) {
+        let record = play(&script, Ending::Eof);
         prop_assert_eq!(record.outputs(), record.replay(), "\n{}", record.show());
     }
 
@@ -91,8 +92,8 @@ proptest! {
     /// client that is gone, only whole JSON-RPC lines, never `id: null`; and
     /// facts about a call that is over change nothing.
     #[test]
-    fn silence_law(steps in script(60)) {
-        let record = play(&steps, Ending::Eof);
+    fn silence_law(script in script(60)) {
+        let record = play(&script, Ending::Eof);
         let watch = Watch::over(&record);
         prop_assert_eq!(watch.noise(), Vec::<String>::new(), "\n{}", record.show());
         prop_assert_eq!(record.blamed(Blame::Bug), 0, "\n{}", record.show());
@@ -102,8 +103,8 @@ proptest! {
     /// Held bytes and table sizes never exceed the limits; over a limit the
     /// asker gets an error and the session lives.
     #[test]
-    fn bound_law(steps in script(60)) {
-        let record = play(&steps, Ending::Eof);
+    fn bound_law(script in script(60)) {
+        let record = play(&script, Ending::Eof);
         let watch = Watch::over(&record);
         prop_assert_eq!(watch.overlong(), Vec::<String>::new(), "\n{}", record.show());
     }
@@ -111,8 +112,8 @@ proptest! {
     /// A request whose outcome is unknown is never sent twice, unless its
     /// method is replay-safe.
     #[test]
-    fn once_law(steps in script(60)) {
-        let record = play(&steps, Ending::Eof);
+    fn once_law(script in script(60)) {
+        let record = play(&script, Ending::Eof);
         let watch = Watch::over(&record);
         prop_assert_eq!(watch.repeated(), Vec::<String>::new(), "\n{}", record.show());
     }
@@ -121,11 +122,20 @@ proptest! {
 /// The other half of the bound law: one peer pours, stdout stands still.
 #[test]
 fn bound_law_holds_in_a_flood() {
-    for flood in law::flood::FLOODS {
-        let stalled = flood.pour();
-        assert!(stalled.unwritten <= law::flood::BOUND, "{} bytes unwritten by {flood:?}", stalled.unwritten);
-        assert!(stalled.session_lives, "the session died of {flood:?}");
+    for transport in [Transport::StreamableHttp, Transport::Sse] {
+        for flood in law::flood::FLOODS {
+            let stalled = flood.pour(transport);
+            assert!(stalled.unwritten <= law::flood::BOUND, "{} bytes unwritten by {flood:?}", stalled.unwritten);
+            assert!(stalled.session_lives, "the session died of {flood:?}");
+        }
     }
+}
+
+/// And once more: the client pours, and nobody says where to.
+#[test]
+fn bound_law_holds_before_there_is_an_endpoint() {
+    let poured = law::flood::pour_before_an_endpoint();
+    assert!(poured <= law::flood::BOUND, "{poured} bytes taken");
 }
 
 /// The jitter of seed 42, written down: it is the same on every target.
@@ -133,4 +143,16 @@ fn bound_law_holds_in_a_flood() {
 fn replay_law_holds_across_targets() {
     let waits = law::record::retry_waits(42);
     assert_eq!(waits, [105, 200, 400]);
+}
+
+/// What the laws are worth: sessions of both transports come about in the
+/// scripts, and HTTP+SSE is found out by a refusal.
+#[test]
+fn scripts_open_sessions_of_both_transports() {
+    let mut runner = TestRunner::deterministic();
+    let records = (0..300).map(|_| play(&script(40).new_tree(&mut runner).unwrap().current(), Ending::Eof));
+    let said: Vec<String> = records.map(|record| record.outputs().join("\n")).collect();
+    let count = |words: &str| said.iter().filter(|said| said.contains(words)).count();
+    let counts = ["SessionOpened { transport: StreamableHttp", "SessionOpened { transport: Sse", "SseTried"].map(count);
+    assert!(counts.iter().all(|count| *count >= 50), "{counts:?}");
 }

@@ -1,8 +1,8 @@
 //! The simulated client: writes a handshake, requests, cancels and nonsense on
 //! its own schedule, and answers what the server asks.
 
-use crate::dice::Dice;
-use crate::weather::Weather;
+use crate::dice::{Chance, Dice, Owner};
+use crate::weather::{LONGEST, Weather};
 use serde_json::Value;
 use std::collections::VecDeque;
 
@@ -20,13 +20,17 @@ pub(crate) enum Claim {
     Request {
         id: String,
         mark: u64,
-        initialize: bool,
+        method: &'static str,
     },
     /// A request that must be refused.
     Broken {
         id: String,
     },
     Cancel {
+        id: String,
+    },
+    /// An answer to a question of the server.
+    Answer {
         id: String,
     },
 }
@@ -39,18 +43,36 @@ pub(crate) struct Client {
     /// Nothing is written until `initialize` is answered.
     waits: bool,
     hasty: bool,
+    large: bool,
 }
 
 const ANSWERS: [&str; 2] = [r#""result":{"ok":true}"#, r#""error":{"code":-1,"message":"no"}"#];
 const NONSENSE: [&str; 5] = ["", "nonsense", "{\"id\":4}", "[]", "{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":{}}"];
-const METHODS: [&str; 5] = ["tools/call", "tools/call", "tools/list", "resources/read", "resources/subscribe"];
+const METHODS: [&str; 9] = [
+    "tools/call",
+    "tools/call",
+    "tools/call",
+    "tools/list",
+    "resources/read",
+    "resources/subscribe",
+    "logging/setLevel",
+    "prompts/get",
+    "ping",
+];
 
 impl Client {
-    pub(crate) fn new(seed: u64, weather: &Weather, requests: u64) -> Self {
-        let mut client = Self { dice: Dice::new(seed, 2), script: VecDeque::new(), waits: false, hasty: weather.hasty };
-        client.greet();
-        for mark in 1..=requests {
+    /// A client that makes the requests whose bits are set.
+    pub(crate) fn new(chance: Chance<'_>, weather: &Weather, requests: u64) -> Self {
+        let dice = chance.dice(Owner::Client);
+        let (hasty, large) = (weather.hasty, weather.large);
+        let mut client = Self { dice, script: VecDeque::new(), waits: false, hasty, large };
+        client.greet("0", 0);
+        for mark in 1..=u64::from(u64::BITS - requests.leading_zeros()) {
+            let before = client.script.len();
             client.ask(mark);
+            if requests >> (mark - 1) & 1 == 0 {
+                client.script.truncate(before);
+            }
         }
         client
     }
@@ -62,7 +84,7 @@ impl Client {
 
     pub(crate) fn write(&mut self) -> Option<Line> {
         let (_, line) = self.script.pop_front()?;
-        let greeting = line.claims.iter().any(|claim| matches!(claim, Claim::Request { initialize: true, .. }));
+        let greeting = line.claims.iter().any(|claim| matches!(claim, Claim::Request { mark: 0, .. }));
         self.waits = greeting && !self.hasty;
         Some(line)
     }
@@ -80,14 +102,16 @@ impl Client {
         }
         let answer = self.dice.pick(&ANSWERS, "\"result\":{}");
         let text = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},{answer}}}");
-        Some((self.dice.between(0, 3000), Line { text, claims: Vec::new() }))
+        let claim = Claim::Answer { id: id.to_string() };
+        Some((self.dice.between(0, 3000), Line { text, claims: vec![claim] }))
     }
 
-    fn greet(&mut self) {
-        let params =
-            r#"{"n":0,"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}"#;
-        let text = format!("{{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{params}}}");
-        self.put(text, vec![Claim::Request { id: "0".to_owned(), mark: 0, initialize: true }]);
+    fn greet(&mut self, id: &str, mark: u64) {
+        let params = format!(
+            r#"{{"n":{mark},"protocolVersion":"2025-11-25","capabilities":{{}},"clientInfo":{{"name":"c","version":"1"}}}}"#
+        );
+        let text = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"initialize\",\"params\":{params}}}");
+        self.put(text, vec![Claim::Request { id: id.to_owned(), mark, method: "initialize" }]);
         self.put(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned(), Vec::new());
     }
 
@@ -98,10 +122,12 @@ impl Client {
 
     fn ask(&mut self, mark: u64) {
         let id = if self.dice.chance(50) { mark.to_string() } else { format!("\"{mark}\"") };
-        match self.dice.between(0, 19) {
+        match self.dice.between(0, 39) {
             0 => self.broken(&id),
-            1 => self.nonsense(),
-            2 => self.batch(&id, mark),
+            1 | 2 => self.nonsense(),
+            3 | 4 => self.batch(&id, mark),
+            5 => self.greet(&id, mark),
+            6 if self.large => self.too_long(&id),
             _ => {
                 let (text, claim) = self.request(&id, mark);
                 self.put(text, vec![claim]);
@@ -122,13 +148,19 @@ impl Client {
         let method = self.dice.pick(&METHODS, "tools/call");
         let token =
             if self.dice.chance(50) { format!(",\"_meta\":{{\"progressToken\":{mark}}}") } else { String::new() };
-        let params = format!("{{\"n\":{mark},\"uri\":\"a:{mark}\"{token}}}");
+        let filler = if self.large && method == "tools/call" { self.dice.pick(&[0, 100_000], 0) } else { 0 };
+        let params = format!("{{\"n\":{mark},\"uri\":\"a:{mark}\"{token},\"f\":\"{}\"}}", "z".repeat(filler));
         let text = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}");
-        (text, Claim::Request { id: id.to_owned(), mark, initialize: false })
+        (text, Claim::Request { id: id.to_owned(), mark, method })
     }
 
     fn broken(&mut self, id: &str) {
         let text = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":[}}}}");
+        self.put(text, vec![Claim::Broken { id: id.to_owned() }]);
+    }
+
+    fn too_long(&mut self, id: &str) {
+        let text = format!("{{\"id\":{id},\"method\":\"tools/call\",\"params\":\"{}\"}}", "z".repeat(LONGEST));
         self.put(text, vec![Claim::Broken { id: id.to_owned() }]);
     }
 

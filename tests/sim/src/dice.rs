@@ -1,28 +1,79 @@
-//! Seeded randomness. Each peer has dice of its own, so that a run with fewer
+//! Where the chances of a run come from: a seed, or a tape of bytes that a
+//! fuzzer wrote. Each peer has dice of its own, so that a run with fewer
 //! faults or requests otherwise resembles the run it was cut from.
 
-/// `SplitMix64`.
-#[derive(Debug, Clone)]
-pub(crate) struct Dice(u64);
+use std::collections::VecDeque;
 
-impl Dice {
-    pub(crate) fn new(seed: u64, owner: u64) -> Self {
-        let mut dice = Self(seed.wrapping_mul(0x2545_F491_4F6C_DD1D) ^ owner);
+/// How many peers have dice.
+const OWNERS: usize = 5;
+
+/// Whose dice they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    Weather,
+    Client,
+    Server,
+    Network,
+    World,
+}
+
+/// The source of all dice of a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Chance<'a> {
+    Seed(u64),
+    /// The owners take turns with its bytes; dice that run out are seeded.
+    Tape(&'a [u8]),
+}
+
+impl Chance<'_> {
+    pub(crate) fn seed(self) -> u64 {
+        match self {
+            Self::Seed(seed) => seed,
+            Self::Tape(_) => 0,
+        }
+    }
+
+    pub(crate) fn dice(self, owner: Owner) -> Dice {
+        let tape = match self {
+            Self::Seed(_) => VecDeque::new(),
+            Self::Tape(bytes) => bytes.iter().skip(owner as usize).step_by(OWNERS).copied().collect(),
+        };
+        let mut dice = Dice { state: self.seed().wrapping_mul(0x2545_F491_4F6C_DD1D) ^ (owner as u64 + 1), tape };
         dice.next();
         dice
     }
+}
 
+/// `SplitMix64`, or what is left of a tape.
+#[derive(Debug, Clone)]
+pub(crate) struct Dice {
+    state: u64,
+    tape: VecDeque<u8>,
+}
+
+impl Dice {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         z ^ (z >> 31)
     }
 
+    /// One of so many choices, counted from 0. A small choice costs one byte
+    /// of the tape, a big one two.
+    fn choose(&mut self, choices: u64) -> u64 {
+        let Some(first) = self.tape.pop_front() else { return self.next().checked_rem(choices).unwrap_or(0) };
+        if choices <= 256 {
+            return u64::from(first).checked_rem(choices).unwrap_or(0);
+        }
+        let second = self.tape.pop_front().unwrap_or(0);
+        choices.saturating_mul(u64::from(u16::from_be_bytes([first, second]))) >> 16
+    }
+
     /// From `low` to `high`, both included.
     pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
-        low + self.next().checked_rem(high.saturating_sub(low) + 1).unwrap_or(0)
+        low + self.choose(high.saturating_sub(low) + 1)
     }
 
     pub(crate) fn chance(&mut self, percent: u64) -> bool {

@@ -4,54 +4,75 @@
 //! step (safety) and at the end (liveness). The same seed gives the same run,
 //! so a failure is told by its seed and played again with a log.
 
+mod calls;
+mod channel;
 mod client;
 mod dice;
+mod habit;
 mod labour;
+mod ledger;
+mod luck;
 mod model;
 mod network;
 mod run;
 mod server;
+mod shell;
 mod stream;
+mod streamable;
 mod tape;
 mod trace;
 mod weather;
 mod world;
 
+use dice::Chance;
 use run::run;
 pub use run::{Failure, Size, Stats};
 pub use tape::Recording;
+use trace::Trace;
 
 /// Plays a seed and, if it fails, looks for a smaller run that fails too.
 ///
 /// # Errors
 /// The smallest failing run that was found, with its log.
 pub fn check(seed: u64) -> Result<Stats, Box<Failure>> {
-    let mut size = Size::default();
-    let mut failure = match run(seed, size, trace::Trace::off()) {
-        Ok(stats) => return Ok(stats),
-        Err(failure) => failure,
-    };
-    while let Some((smaller, found)) = size.smaller().into_iter().find_map(|smaller| {
-        let found = run(seed, smaller, trace::Trace::off()).err()?;
-        Some((smaller, found))
-    }) {
-        size = smaller;
-        failure = found;
-    }
-    Err(run(seed, size, trace::Trace::on()).err().unwrap_or(failure))
+    checked(Chance::Seed(seed))
+}
+
+/// The same for a run whose dice are these bytes, as far as they go.
+///
+/// # Errors
+/// The smallest failing run that was found, with its log.
+pub fn check_tape(tape: &[u8]) -> Result<Stats, Box<Failure>> {
+    checked(Chance::Tape(tape))
 }
 
 /// Plays a seed and returns its recording.
 #[must_use]
-pub fn record(seed: u64) -> Option<Recording> {
-    run::record(seed)
+pub fn record(seed: u64, size: Size) -> Option<Recording> {
+    run::record(Chance::Seed(seed), size)
 }
 
-/// Plays a seed and returns its log.
+/// Plays a seed in that size and returns its log.
 #[must_use]
-pub fn replay(seed: u64) -> String {
-    match run(seed, Size::default(), trace::Trace::on()) {
-        Ok(stats) => stats.log,
-        Err(failure) => format!("{}\n{}", failure.log, failure.reasons.join("\n")),
+pub fn replay(seed: u64, size: Size) -> String {
+    match run(Chance::Seed(seed), size, Trace::on()) {
+        Ok((_, log)) => log,
+        Err(failure) => failure.to_string(),
     }
+}
+
+fn checked(chance: Chance<'_>) -> Result<Stats, Box<Failure>> {
+    let mut size = Size::default();
+    let mut failure = match run(chance, size, Trace::off()) {
+        Ok((stats, _)) => return Ok(stats),
+        Err(failure) => failure,
+    };
+    let fails = |size: &Size| run(chance, *size, Trace::off()).is_err();
+    while let Some(smaller) = size.smaller().into_iter().find(fails) {
+        size = smaller;
+    }
+    if let Err(smallest) = run(chance, size, Trace::on()) {
+        failure = smallest;
+    }
+    Err(failure)
 }

@@ -1,11 +1,10 @@
-//! The reference model: who is owed an answer, told from the facts alone, and
-//! every reproach that a run has earned.
+//! The reference model: who is owed an answer, what the machine has said about
+//! each request, told from the facts alone, and every reproach that a run has
+//! earned. Calls are watched in `calls`.
 
+use crate::calls::Calls;
 use crate::client::Claim;
-use crate::server::Server;
-use bytes::Bytes;
-use http::{Method, Request};
-use mcp_proxy_core::CallId;
+use crate::ledger::Ledger;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,26 +14,38 @@ const UNWRITTEN: usize = 4 << 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct Model {
-    /// Open requests and their marks.
-    open: BTreeMap<String, Open>,
+    /// Open requests, by id.
+    open: BTreeMap<String, Request>,
     /// Refusals owed, by id.
     refusals: BTreeMap<String, u32>,
+    /// The id and the method of every request, by mark.
+    requests: BTreeMap<u64, (String, &'static str)>,
     pub(crate) asked: u64,
-    /// Marks of requests of which the machine said they never arrived.
-    undelivered: Vec<u64>,
-    over: BTreeSet<CallId>,
-    /// Sessions that were told that there is no listening stream.
-    deaf: BTreeSet<String>,
-    unwritten: usize,
+    /// Requests that the server answered.
+    pub(crate) served: u64,
+    /// Questions of the server that the client has read and not answered.
+    questions: BTreeSet<String>,
+    /// What the machine answered for the server.
+    told: Vec<Told>,
+    pub(crate) unwritten: usize,
     gone: bool,
     pub(crate) exited: bool,
     pub(crate) reproaches: Vec<String>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct Request {
     mark: u64,
-    initialize: bool,
+    method: &'static str,
+}
+
+/// The machine's word about a request that the server did not answer.
+#[derive(Debug)]
+struct Told {
+    mark: u64,
+    delivered: String,
+    retry_safe: bool,
+    attempt: u64,
 }
 
 impl Model {
@@ -49,20 +60,22 @@ impl Model {
     /// The client said this to the machine.
     pub(crate) fn claimed(&mut self, claim: &Claim) {
         match claim {
-            Claim::Request { id, mark, initialize } => {
+            Claim::Request { id, mark, method } => {
                 self.asked += 1;
+                self.requests.insert(*mark, (id.clone(), method));
                 if self.open.contains_key(id) {
                     *self.refusals.entry(id.clone()).or_default() += 1;
                 } else {
-                    self.open.insert(id.clone(), Open { mark: *mark, initialize: *initialize });
+                    self.open.insert(id.clone(), Request { mark: *mark, method });
                 }
             }
             Claim::Broken { id } => {
                 self.asked += 1;
                 *self.refusals.entry(id.clone()).or_default() += 1;
             }
+            Claim::Answer { id } => drop(self.questions.remove(id)),
             Claim::Cancel { id } => {
-                if self.open.get(id).is_some_and(|open| !open.initialize) {
+                if self.open.get(id).is_some_and(|open| open.method != "initialize") {
                     self.open.remove(id);
                 }
             }
@@ -81,7 +94,7 @@ impl Model {
     }
 
     /// The machine wrote a line; returns what it says.
-    pub(crate) fn wrote(&mut self, line: &[u8], server: &Server) -> Value {
+    pub(crate) fn wrote(&mut self, line: &[u8], ledger: &Ledger) -> Value {
         self.unwritten += line.len();
         if self.unwritten > UNWRITTEN {
             self.reproach(format!("{} bytes unwritten", self.unwritten));
@@ -94,15 +107,26 @@ impl Model {
         }
         match (value.get("id"), value.get("method")) {
             (Some(Value::Null), _) => self.reproach(format!("null id: {text}")),
-            (Some(id), None) => self.answered(&id.to_string(), &value),
-            (_, Some(_)) if !server.said.contains(text.trim_end()) => self.reproach(format!("invented: {text}")),
+            (Some(id), None) => self.answered(&id.to_string(), &value, ledger),
+            (_, Some(_)) if !ledger.said(text.trim_end()) => self.reproach(format!("invented: {text}")),
             (None, None) => self.reproach(format!("no message: {text}")),
-            (_, Some(_)) => {}
+            (Some(id), Some(_)) if !self.questions.insert(id.to_string()) => {
+                self.reproach(format!("asked twice: {text}"));
+            }
+            (_, Some(_)) => {
+                let withdrawn = value.pointer("/params/requestId").map(Value::to_string).unwrap_or_default();
+                self.questions.remove(&withdrawn);
+            }
         }
         value
     }
 
-    fn answered(&mut self, id: &str, value: &Value) {
+    /// The session is gone, and with it the server's questions.
+    pub(crate) fn session_lost(&mut self) {
+        self.questions.clear();
+    }
+
+    fn answered(&mut self, id: &str, value: &Value, ledger: &Ledger) {
         let refused = value.pointer("/error/code").and_then(Value::as_i64).is_some_and(|code| code <= -32600);
         if let Some(owed) = self.refusals.get_mut(id).filter(|_| refused) {
             *owed -= 1;
@@ -112,59 +136,61 @@ impl Model {
             return;
         }
         let Some(open) = self.open.remove(id) else { return self.reproach(format!("unasked: {value}")) };
-        let mark = value.pointer("/result/n").and_then(Value::as_u64);
-        if mark.is_some_and(|mark| mark != open.mark) {
-            self.reproach(format!("the answer of another: {value}"));
+        if let Some(data) = value.pointer("/error/data").filter(|data| data.get("phase").is_some()) {
+            return self.told.push(Told::new(open.mark, data));
         }
-        if value.pointer("/error/data/delivered").is_some_and(|delivered| delivered == "no") {
-            self.undelivered.push(open.mark);
-        }
-    }
-
-    pub(crate) fn called(&mut self, call: CallId, request: &Request<Bytes>) {
-        if self.over.contains(&call) || self.exited {
-            self.reproach(format!("call {} is over", call.0));
-        }
-        if listens(request).is_some_and(|session| self.deaf.contains(&session)) {
-            self.reproach("asked for a listening stream after a 405".to_owned());
-        }
-    }
-
-    /// The machine has read this status in the response to that request.
-    pub(crate) fn headed(&mut self, request: &Request<Bytes>, status: u16) {
-        self.deaf.extend(listens(request).filter(|_| status == 405));
-    }
-
-    /// That call is over: ended, failed or cancelled.
-    pub(crate) fn over(&mut self, call: CallId) {
-        self.over.insert(call);
-    }
-
-    pub(crate) fn cancelled(&mut self, call: CallId) {
-        if !self.over.insert(call) || self.exited {
-            self.reproach(format!("call {} was over before its cancel", call.0));
+        self.served += 1;
+        let number = value.pointer("/result/r").or_else(|| value.pointer("/error/data/r")).and_then(Value::as_u64);
+        // A client that uses an id again may get the late answer to the first.
+        let fits = |(own, mark): (&str, u64)| {
+            own == id && (mark == open.mark || self.requests.get(&mark).is_some_and(|(other, _)| other == id))
+        };
+        if !number.and_then(|number| ledger.made(number)).is_some_and(fits) {
+            self.reproach(format!("an answer that the server did not make: {value}"));
         }
     }
 
     /// What must be true at the end.
-    pub(crate) fn judge(&mut self, server: &Server) {
+    pub(crate) fn judge(&mut self, ledger: &Ledger, calls: &Calls) {
         let open: Vec<String> = self.open.keys().chain(self.refusals.keys()).cloned().collect();
         if !open.is_empty() {
             self.reproach(format!("never answered: {}", open.join(", ")));
         }
-        self.reproaches.extend(server.complaints.iter().cloned());
-        for (mark, times) in server.done.iter().filter(|(_, times)| **times > 1) {
-            self.reproaches.push(format!("request {mark} was carried out {times} times"));
+        self.reproaches.extend(ledger.complaints.iter().cloned());
+        for (mark, times) in ledger.done.iter().filter(|(_, times)| times.len() > 1) {
+            if !self.only_reads(*mark) {
+                self.reproaches.push(format!("request {mark} was carried out in {times:?}"));
+            }
         }
-        for mark in self.undelivered.iter().filter(|mark| server.seen.contains(mark)) {
-            self.reproaches.push(format!("request {mark} was carried out, but said not to be delivered"));
+        for told in std::mem::take(&mut self.told) {
+            let (done, received) = (ledger.done.contains_key(&told.mark), ledger.received.contains(&told.mark));
+            let safe = !done || self.only_reads(told.mark);
+            let lies = [
+                told.delivered == "no" && done,
+                told.delivered == "yes" && !received,
+                told.retry_safe && !safe,
+                (told.attempt > 0) != calls.sent(told.mark),
+            ];
+            if lies.contains(&true) {
+                self.reproach(format!("not true: {told:?}; received: {received}, carried out: {done}"));
+            }
         }
+    }
+
+    /// Carrying out that request twice does no harm.
+    pub(crate) fn only_reads(&self, mark: u64) -> bool {
+        let reads = ["initialize", "tools/list", "resources/read", "prompts/get", "ping"];
+        self.requests.get(&mark).is_some_and(|(_, method)| reads.contains(method))
     }
 }
 
-/// The session in which the request asks for a listening stream.
-fn listens(request: &Request<Bytes>) -> Option<String> {
-    let listens = *request.method() == Method::GET && !request.headers().contains_key("last-event-id");
-    let session = request.headers().get("mcp-session-id").and_then(|value| value.to_str().ok());
-    listens.then(|| session.unwrap_or_default().to_owned())
+impl Told {
+    fn new(mark: u64, data: &Value) -> Self {
+        Self {
+            mark,
+            delivered: data.get("delivered").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            retry_safe: data.get("retrySafe").and_then(Value::as_bool).unwrap_or_default(),
+            attempt: data.get("attempt").and_then(Value::as_u64).unwrap_or_default(),
+        }
+    }
 }

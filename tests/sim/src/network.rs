@@ -1,8 +1,9 @@
 //! The simulated network: one pipe per call, in order, with latency, random
 //! cuts into chunks, and a fate that was decided when the call began.
 
-use crate::dice::Dice;
-use crate::server::Frame;
+use crate::dice::{Chance, Dice, Owner};
+use crate::luck::Luck;
+use crate::server::{Frame, Headers};
 use crate::weather::Weather;
 use mcp_proxy_core::{CallError, CallId};
 use std::collections::{BTreeMap, VecDeque};
@@ -12,9 +13,9 @@ pub(crate) struct Network {
     dice: Dice,
     latency: u64,
     harm: u64,
+    idle_cut: Option<u64>,
     pipes: BTreeMap<CallId, Pipe>,
-    pub(crate) faults: u64,
-    pub(crate) harmed: u64,
+    pub(crate) luck: Luck,
 }
 
 /// The way back of one call.
@@ -23,6 +24,8 @@ struct Pipe {
     fate: Fate,
     /// When the last piece arrives; none overtakes it.
     last: u64,
+    /// When something last arrived.
+    active: u64,
     /// Arrived, and not read by the machine.
     arrived: VecDeque<Piece>,
     closed: bool,
@@ -31,10 +34,17 @@ struct Pipe {
 /// What arrives at the machine.
 #[derive(Debug, Clone)]
 pub(crate) enum Piece {
-    Head(u16, Vec<(&'static str, String)>),
+    Head(u16, Headers),
     Chunk(Vec<u8>),
     End,
     Failed(CallError),
+}
+
+/// What becomes of a response that may have been silent for too long.
+#[derive(Debug)]
+pub(crate) enum Look {
+    Again(u64),
+    Cut(Piece),
 }
 
 /// What the network does to a call.
@@ -45,28 +55,38 @@ pub(crate) enum Fate {
     Refused(CallError),
     /// The request is lost on the way.
     Lost,
+    /// The request arrives twice; only the first response comes back.
+    Doubled,
     /// The request arrives, the response does not.
-    ResetBeforeHead,
+    ResetBeforeHead(CallError),
+    /// The request arrives, nothing ever comes back, and nobody says so.
+    Mute,
     /// The connection breaks after so many bytes of the body.
-    Cut(u64),
+    Cut(u64, CallError),
+    /// The connection breaks after so long.
+    CutAfter(u64, CallError),
     /// The body ends after so many bytes, as if it were whole.
     HalfClose(u64),
     /// Nothing arrives after so many bytes, and nobody says so.
     Stall(u64),
 }
 
-const REFUSALS: [CallError; 4] = [CallError::Refused, CallError::Unresolved, CallError::ConnectTimeout, CallError::Tls];
+const REFUSALS: [CallError; 5] =
+    [CallError::Refused, CallError::Unresolved, CallError::ConnectTimeout, CallError::Tls, CallError::Denied];
+/// How a connection breaks that had been made; a chunk may be cut in two.
+const BREAKS: [CallError; 2] = [CallError::Reset, CallError::Protocol];
 
 impl Network {
-    pub(crate) fn new(seed: u64, weather: &Weather, faults: u64) -> Self {
-        let dice = Dice::new(seed, 4);
-        Self { dice, latency: weather.latency, harm: weather.harm, pipes: BTreeMap::new(), faults, harmed: 0 }
+    pub(crate) fn new(chance: Chance<'_>, weather: &Weather, faults: u64) -> Self {
+        let (dice, luck) = (chance.dice(Owner::Network), Luck::new(faults));
+        let (latency, harm, idle_cut) = (weather.latency, weather.harm, weather.idle_cut);
+        Self { dice, latency, harm, idle_cut, pipes: BTreeMap::new(), luck }
     }
 
     /// A call begins. Says what becomes of it, and how long its way is.
     pub(crate) fn begin(&mut self, call: CallId) -> (Fate, u64) {
         let fate = self.fate();
-        self.pipes.insert(call, Pipe { fate, last: 0, arrived: VecDeque::new(), closed: false });
+        self.pipes.insert(call, Pipe { fate, last: 0, active: 0, arrived: VecDeque::new(), closed: false });
         (fate, self.delay())
     }
 
@@ -75,24 +95,30 @@ impl Network {
     }
 
     fn fate(&mut self) -> Fate {
-        if self.faults == 0 || !self.dice.chance(self.harm) {
-            return Fate::Fine;
-        }
-        self.faults -= 1;
-        self.harmed += 1;
-        let bytes = self.dice.between(0, 300);
-        match self.dice.between(0, 7) {
+        let (harmed, fate) = (self.dice.chance(self.harm), self.some_fate());
+        if harmed && self.luck.strikes() { fate } else { Fate::Fine }
+    }
+
+    fn some_fate(&mut self) -> Fate {
+        let most = self.dice.pick(&[300, 3000], 300);
+        let bytes = self.dice.between(0, most);
+        let broken = self.dice.pick(&BREAKS, CallError::Reset);
+        match self.dice.between(0, 10) {
             0 | 1 => Fate::Refused(self.dice.pick(&REFUSALS, CallError::Refused)),
             2 => Fate::Lost,
-            3 => Fate::ResetBeforeHead,
-            4 | 5 => Fate::Cut(bytes),
-            6 => Fate::HalfClose(bytes),
+            3 => Fate::Doubled,
+            4 => Fate::ResetBeforeHead(broken),
+            5 => Fate::Mute,
+            6 | 7 => Fate::Cut(bytes, broken),
+            8 => Fate::HalfClose(bytes),
+            9 => Fate::CutAfter(self.dice.between(0, 60_000), broken),
             _ => Fate::Stall(bytes),
         }
     }
 
     /// The server sends; says when each piece arrives.
     pub(crate) fn send(&mut self, now: u64, call: CallId, frame: Frame) -> Vec<(u64, Piece)> {
+        let still = self.pipes.get(&call).is_some_and(|pipe| matches!(pipe.fate, Fate::Mute | Fate::Stall(0)));
         let pieces = match frame {
             Frame::Head(status, headers) => vec![Piece::Head(status, headers)],
             Frame::Chunk(bytes) => self.chunks(call, &bytes),
@@ -100,12 +126,9 @@ impl Network {
             Frame::Cut => vec![Piece::Failed(CallError::Reset)],
         };
         let mut out = Vec::new();
-        for piece in pieces {
+        for piece in pieces.into_iter().filter(|_| !still) {
             let delay = self.delay();
             let Some(pipe) = self.pipes.get_mut(&call).filter(|pipe| !pipe.closed) else { break };
-            if matches!(pipe.fate, Fate::Stall(0)) {
-                break;
-            }
             pipe.last = pipe.last.max(now + delay);
             pipe.closed = matches!(piece, Piece::End | Piece::Failed(_));
             out.push((pipe.last, piece));
@@ -118,10 +141,16 @@ impl Network {
         let Some(pipe) = self.pipes.get_mut(&call) else { return Vec::new() };
         let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         let (pass, end) = match &mut pipe.fate {
-            Fate::Cut(left) => (spend(left, length), Some(Piece::Failed(CallError::Reset))),
+            Fate::Cut(left, error) => (spend(left, length), Some(Piece::Failed(*error))),
             Fate::HalfClose(left) => (spend(left, length), Some(Piece::End)),
             Fate::Stall(left) => (spend(left, length), None),
-            Fate::Fine | Fate::Refused(_) | Fate::Lost | Fate::ResetBeforeHead => (length, None),
+            Fate::Fine
+            | Fate::Refused(_)
+            | Fate::Lost
+            | Fate::Doubled
+            | Fate::ResetBeforeHead(_)
+            | Fate::CutAfter(..)
+            | Fate::Mute => (length, None),
         };
         let mut rest = bytes.get(..usize::try_from(pass).unwrap_or(0)).unwrap_or_default();
         let mut pieces = Vec::new();
@@ -137,10 +166,21 @@ impl Network {
         pieces
     }
 
-    pub(crate) fn arrive(&mut self, call: CallId, piece: Piece) {
+    pub(crate) fn arrive(&mut self, now: u64, call: CallId, piece: Piece) {
         if let Some(pipe) = self.pipes.get_mut(&call) {
+            pipe.active = now;
             pipe.arrived.push_back(piece);
         }
+    }
+
+    /// A response begins, or has been silent; says when to look at it again.
+    pub(crate) fn look(&mut self, now: u64, call: CallId) -> Option<Look> {
+        let (idle, pipe) = (self.idle_cut?, self.pipes.get_mut(&call)?);
+        if now < pipe.active + idle {
+            return Some(Look::Again(pipe.active + idle - now));
+        }
+        pipe.closed = true;
+        Some(Look::Cut(if self.dice.chance(50) { Piece::End } else { Piece::Failed(CallError::Reset) }))
     }
 
     /// The calls that have something for the machine.

@@ -1,44 +1,103 @@
-//! One run from its seed: how much happens in it, and what came of it.
+//! One run from its chances: how much happens in it, and what came of it.
 
+use crate::dice::Chance;
+use crate::habit::Kind;
 use crate::tape::{Recording, Tape};
 use crate::trace::Trace;
 use crate::weather::Weather;
 use crate::world::World;
+use std::fmt;
+use std::ops::AddAssign;
+use std::str::FromStr;
 
-/// How much happens in a run.
-#[derive(Debug, Clone, Copy)]
+/// What happens in a run: the n-th request of the client, fault of the network
+/// and fault of the server, if its bit is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
     /// Requests of the client.
     pub requests: u64,
-    /// Faults of network and server, each.
-    pub faults: u64,
+    /// Faults of the network.
+    pub network: u64,
+    /// Faults of the server.
+    pub server: u64,
 }
 
 impl Default for Size {
     fn default() -> Self {
-        Self { requests: 8, faults: 10 }
+        Self { requests: 0xff, network: 0x3ff, server: 0x3ff }
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x},{:x},{:x}", self.requests, self.network, self.server)
+    }
+}
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts: Vec<u64> = text.split(',').filter_map(|part| u64::from_str_radix(part, 16).ok()).collect();
+        match *parts.as_slice() {
+            [requests, network, server] => Ok(Self { requests, network, server }),
+            _ => Err(format!("not a size, such as {}: {text}", Self::default())),
+        }
     }
 }
 
 impl Size {
+    /// Runs in which less happens: many things at once first, then one by one.
     pub(crate) fn smaller(self) -> Vec<Self> {
-        let fewer = |count: u64| [count / 2, count.saturating_sub(1)].into_iter().filter(move |less| *less < count);
-        let faults = fewer(self.faults).map(|faults| Self { faults, ..self });
-        faults.chain(fewer(self.requests).map(|requests| Self { requests, ..self })).collect()
+        let network = without(self.network).map(|network| Self { network, ..self });
+        let server = without(self.server).map(|server| Self { server, ..self });
+        let requests = without(self.requests).map(|requests| Self { requests, ..self });
+        network.chain(server).chain(requests).collect()
     }
 }
 
-/// What a run amounted to.
+/// Without all bits, the upper half of them, or one of them.
+fn without(bits: u64) -> impl Iterator<Item = u64> {
+    let half = bits.checked_ilog2().map_or(0, |top| (1_u64 << (top / 2 + 1)) - 1);
+    let ones = (0..u64::BITS).map(move |bit| bits & !(1 << bit));
+    [0, bits & half].into_iter().chain(ones).filter(move |fewer| *fewer != bits)
+}
+
+/// What runs amounted to.
 #[derive(Debug, Default)]
 pub struct Stats {
+    /// Runs with a Streamable HTTP server, an HTTP+SSE server, and none.
+    pub servers: [u64; 3],
     /// Requests of the client.
     pub requests: u64,
+    /// Those that the server answered.
+    pub served: u64,
+    /// Calls of the machine.
+    pub calls: u64,
     /// Faults of network and server.
     pub faults: u64,
     /// Virtual milliseconds.
     pub lasted: u64,
-    /// What happened, if it was to be logged.
-    pub log: String,
+}
+
+impl AddAssign for Stats {
+    fn add_assign(&mut self, other: Self) {
+        self.servers.iter_mut().zip(other.servers).for_each(|(sum, more)| *sum += more);
+        self.requests += other.requests;
+        self.served += other.served;
+        self.calls += other.calls;
+        self.faults += other.faults;
+        self.lasted += other.lasted;
+    }
+}
+
+impl fmt::Display for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { servers: [streamable, sse, none], requests, served, calls, faults, lasted } = self;
+        writeln!(f, "{streamable} Streamable HTTP, {sse} HTTP+SSE, {none} without a server")?;
+        let hours = lasted / 3_600_000;
+        write!(f, "{requests} requests ({served} served), {calls} calls, {faults} faults, {hours} virtual hours")
+    }
 }
 
 /// A run that broke a rule.
@@ -54,11 +113,19 @@ pub struct Failure {
     pub log: String,
 }
 
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}\n{}", self.log, self.reasons.join("\n"))?;
+        let (seed, size) = (self.seed, self.size);
+        write!(f, "SIM_SEED={seed} SIM_SIZE={size} cargo test -p mcp-proxy-sim one_seed -- --nocapture")
+    }
+}
+
 /// Plays one run and records it.
-pub(crate) fn record(seed: u64) -> Option<Recording> {
-    let weather = Weather::of(seed);
-    let mut world = World::new(seed, Size::default(), &weather, Trace::off())?;
-    world.tape = Tape::on(&weather.config()?, seed);
+pub(crate) fn record(chance: Chance<'_>, size: Size) -> Option<Recording> {
+    let weather = Weather::of(chance);
+    let mut world = World::new(chance, size, &weather, Trace::off())?;
+    world.tape = Tape::on(&weather.config()?, chance.seed());
     world.play();
     world.tape.recording()
 }
@@ -67,16 +134,25 @@ pub(crate) fn record(seed: u64) -> Option<Recording> {
 ///
 /// # Errors
 /// If a rule was broken.
-pub(crate) fn run(seed: u64, size: Size, trace: Trace) -> Result<Stats, Box<Failure>> {
-    let weather = Weather::of(seed);
-    let Some(mut world) = World::new(seed, size, &weather, trace) else { return Ok(Stats::default()) };
-    world.trace.line(0, format_args!("seed {seed}, {size:?}, {weather:?}"));
+pub(crate) fn run(chance: Chance<'_>, size: Size, trace: Trace) -> Result<(Stats, String), Box<Failure>> {
+    let weather = Weather::of(chance);
+    let Some(mut world) = World::new(chance, size, &weather, trace) else { return Ok(Default::default()) };
+    world.trace.line(0, format_args!("seed {}, size {size}, {weather:?}", chance.seed()));
     world.play();
-    world.model.judge(&world.server);
-    let log = world.trace.text();
-    if world.model.reproaches.is_empty() {
-        let faults = world.network.harmed + world.server.moods;
-        return Ok(Stats { requests: world.model.asked, faults, lasted: world.now, log });
+    world.model.judge(&world.server.ledger, &world.calls);
+    let log = std::mem::take(&mut world.trace).text();
+    if !world.model.reproaches.is_empty() {
+        return Err(Box::new(Failure { seed: chance.seed(), size, reasons: world.model.reproaches, log }));
     }
-    Err(Box::new(Failure { seed, size, reasons: world.model.reproaches, log }))
+    let kind = world.server.habits.kind;
+    let servers = [Kind::Streamable, Kind::Sse, Kind::Nothing].map(|one| u64::from(one == kind));
+    let stats = Stats {
+        servers,
+        requests: world.model.asked,
+        served: world.model.served,
+        calls: world.calls.started,
+        faults: world.network.luck.struck + world.server.luck.struck,
+        lasted: world.now,
+    };
+    Ok((stats, log))
 }

@@ -1,100 +1,125 @@
-//! The world: one queue of things to happen on virtual time, and the machine
-//! in the middle. It carries out what the machine asks for as a shell would,
-//! and tells the model everything.
+//! The world: one queue of things to happen on virtual time, the client's side
+//! of it, and the rules that are looked after at every step. The machine's
+//! side is in `shell`.
 
+use crate::calls::Calls;
 use crate::client::{Client, Line};
-use crate::dice::Dice;
+use crate::dice::{Chance, Dice, Owner};
 use crate::model::Model;
-use crate::network::{Fate, Network, Piece};
+use crate::network::{Network, Piece};
 use crate::run::Size;
-use crate::server::{Effect, Server};
+use crate::server::Server;
 use crate::tape::Tape;
 use crate::trace::Trace;
 use crate::weather::{End, Weather};
 use bytes::Bytes;
-use http::{Request, Response};
-use mcp_proxy_core::{Blame, CallError, CallId, Input, Output, Proxy, Side, Sink, Source, Time};
+use http::Request;
+use mcp_proxy_core::{CallId, Input, Proxy, Side, Sink, Source, Time};
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write;
 
 /// No run is longer than this, in virtual milliseconds or in steps.
 const LONGEST: u64 = 4 * 3_600_000;
-const MOST_STEPS: u64 = 100_000;
+const MOST_STEPS: u64 = 400_000;
 /// From EOF to the exit: the drain, the goodbye, and the tick in between.
 const LEAVING: u64 = 5_000 + 2_000;
+/// After so long without a question nothing of it is left in the machine.
+const FORGOTTEN: u64 = 61_000;
+/// What the machine is worth in text when it holds nothing but a session.
+const EMPTY: usize = 9 << 10;
 
 #[derive(Debug)]
 pub(crate) struct World {
-    proxy: Proxy,
-    client: Client,
+    pub(crate) proxy: Proxy,
+    pub(crate) client: Client,
     pub(crate) server: Server,
     pub(crate) network: Network,
     pub(crate) model: Model,
+    pub(crate) calls: Calls,
     pub(crate) trace: Trace,
     pub(crate) tape: Tape,
-    dice: Dice,
+    pub(crate) dice: Dice,
     pub(crate) now: u64,
+    /// How much later it is for the machine, which has slept.
+    pub(crate) slept: u64,
     /// What happens, by time and then by order of planning.
     queue: BTreeMap<(u64, u64), Happening>,
     planned: u64,
-    requests: BTreeMap<CallId, Request<Bytes>>,
-    stdout: VecDeque<usize>,
-    slowness: u64,
+    pub(crate) requests: BTreeMap<CallId, Request<Bytes>>,
+    pub(crate) stdout: VecDeque<usize>,
+    pub(crate) slowness: u64,
     end: End,
+    /// Since then, nothing has been asked or open.
+    pub(crate) quiet_since: u64,
+    content: bool,
     left: Option<u64>,
 }
 
 #[derive(Debug)]
-enum Happening {
+pub(crate) enum Happening {
     /// The client writes its next line.
     Write,
     /// The client writes this.
     Say(Line),
     Eof,
     Gone,
-    /// A request arrives at the server.
-    Request(CallId),
+    /// A request arrives at the server, under this id.
+    Request(CallId, CallId),
+    /// So much of a request has left.
+    Uploaded(CallId, usize),
     Arrive(CallId, Piece),
+    /// The network looks whether a response has been silent for too long.
+    Look(CallId),
+    /// The server sees that nobody reads that exchange any more.
+    Notice(CallId),
     Work(u64),
     /// stdout has taken a piece.
     Flush,
+    /// The machine sleeps for so long, and everybody with it.
+    Sleep(u64),
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, size: Size, weather: &Weather, trace: Trace) -> Option<Self> {
-        let proxy = Proxy::new(&weather.config()?, seed, Time(0));
+    pub(crate) fn new(chance: Chance<'_>, size: Size, weather: &Weather, trace: Trace) -> Option<Self> {
+        let polled = weather.server.retry.is_some_and(|retry| retry < 500);
         let mut world = Self {
-            proxy,
-            client: Client::new(seed, weather, size.requests),
-            server: Server::new(seed, weather.clone(), size.faults),
-            network: Network::new(seed, weather, size.faults),
+            proxy: Proxy::new(&weather.config()?, chance.seed(), Time(0)),
+            client: Client::new(chance, weather, size.requests),
+            server: Server::new(chance, weather, size.server),
+            network: Network::new(chance, weather, size.network),
             model: Model::default(),
+            calls: Calls::new(polled),
             trace,
             tape: Tape::default(),
-            dice: Dice::new(seed, 5),
+            dice: chance.dice(Owner::World),
             now: 0,
+            slept: 0,
             queue: BTreeMap::new(),
             planned: 0,
             requests: BTreeMap::new(),
             stdout: VecDeque::new(),
             slowness: weather.stdout,
             end: weather.end,
+            quiet_since: 0,
+            content: false,
             left: None,
         };
         match weather.end {
-            End::Content => {}
+            End::Content(_) => {}
             End::At(at) => world.plan(at, Happening::Eof),
             End::Gone(at) => world.plan(at, Happening::Gone),
         }
+        weather.sleep.into_iter().for_each(|(at, length)| world.plan(at, Happening::Sleep(length)));
         world.plan_writing();
         Some(world)
     }
 
-    fn plan(&mut self, wait: u64, happening: Happening) {
+    pub(crate) fn plan(&mut self, wait: u64, happening: Happening) {
         self.planned += 1;
         self.queue.insert((self.now + wait, self.planned), happening);
     }
 
-    fn plan_writing(&mut self) {
+    pub(crate) fn plan_writing(&mut self) {
         if let Some(pause) = self.client.pause() {
             self.plan(pause, Happening::Write);
         }
@@ -105,12 +130,10 @@ impl World {
             if self.model.exited {
                 return self.knock_once_more();
             }
-            if !self.model.reproaches.is_empty() {
+            if !self.model.reproaches.is_empty() || !self.step() {
                 return;
             }
-            if !self.step() {
-                return;
-            }
+            self.look_around();
             self.leave_content();
         }
         self.model.reproach("no end of steps".to_owned());
@@ -119,7 +142,7 @@ impl World {
     /// The next thing, or a tick if that is due first.
     fn step(&mut self) -> bool {
         let next = self.queue.keys().next().map(|(at, _)| *at);
-        let tick = self.proxy.deadline().map(|deadline| deadline.at.0.max(self.now));
+        let tick = self.proxy.deadline().map(|deadline| deadline.at.0.saturating_sub(self.slept).max(self.now));
         let at = match (next, tick) {
             (Some(next), Some(tick)) => next.min(tick),
             (Some(at), None) | (None, Some(at)) => at,
@@ -134,9 +157,17 @@ impl World {
                 let happening = first.remove();
                 self.happen(happening);
             }
-            None => self.tell(Input::Tick),
+            None => self.tick(),
         }
         true
+    }
+
+    /// After a tick, the deadline is later or gone.
+    fn tick(&mut self) {
+        self.tell(Input::Tick);
+        if let Some(deadline) = self.proxy.deadline().filter(|deadline| deadline.at.0 <= self.now + self.slept) {
+            self.stuck(&format!("{deadline:?} after a tick"));
+        }
     }
 
     fn stuck(&mut self, why: &str) -> bool {
@@ -147,27 +178,46 @@ impl World {
     fn happen(&mut self, happening: Happening) {
         match happening {
             Happening::Write => self.client_writes(),
-            Happening::Say(line) => self.client_says(&line),
+            Happening::Say(line) => self.client_says(line),
             Happening::Eof => self.leave(Input::Eof(Side::Client)),
             Happening::Gone => {
                 self.model.left();
                 self.leave(Input::Shutdown);
             }
-            Happening::Request(call) => {
+            Happening::Request(call, arriving) => {
                 if let Some(request) = self.requests.get(&call).cloned() {
-                    self.server.receive(call, &request);
+                    self.server.receive(arriving, &request);
                     self.serve();
                 }
             }
-            Happening::Arrive(call, piece) => {
-                self.network.arrive(call, piece);
-                self.read_pipes();
-            }
+            Happening::Uploaded(call, bytes) => self.tell(Input::Flushed(Sink::Call(call), bytes)),
+            Happening::Arrive(call, piece) => self.arrive(call, piece),
+            Happening::Look(call) => self.look(call),
+            Happening::Sleep(length) => self.slept += length,
+            Happening::Notice(call) => self.server.gone(call),
             Happening::Work(stream) => {
                 self.server.wake(stream);
                 self.serve();
             }
             Happening::Flush => self.flush(),
+        }
+    }
+
+    /// What must be true after every step.
+    fn look_around(&mut self) {
+        if !self.model.idle() {
+            self.quiet_since = self.now;
+        }
+        if self.model.exited {
+            let forgotten = self.calls.forgotten();
+            if !forgotten.is_empty() {
+                self.model.reproach(format!("neither read to the end nor cancelled: {forgotten:?}"));
+            }
+        } else if self.model.unwritten == 0 {
+            let unwanted = self.calls.live().find(|call| !self.proxy.wants(Source::Call(*call)));
+            if let Some(call) = unwanted {
+                self.model.reproach(format!("call {} is neither over nor wanted", call.0));
+            }
         }
     }
 
@@ -181,16 +231,20 @@ impl World {
             return self.plan(10, Happening::Write);
         }
         if let Some(line) = self.client.write() {
-            self.client_says(&line);
+            self.client_says(line);
         }
         self.plan_writing();
     }
 
     /// A line, in one piece or in two.
-    fn client_says(&mut self, line: &Line) {
+    fn client_says(&mut self, line: Line) {
         if self.left.is_some() {
             return;
         }
+        if !self.proxy.wants(Source::Side(Side::Client)) {
+            return self.plan(10, Happening::Say(line));
+        }
+        self.quiet_since = self.now;
         let text = format!("{}\n", line.text);
         let cut = usize::try_from(self.dice.between(0, u64::try_from(line.text.len()).unwrap_or(0))).unwrap_or(0);
         let (head, tail) = text.as_bytes().split_at(cut);
@@ -199,161 +253,44 @@ impl World {
         self.tell(Input::Bytes(Side::Client, tail));
     }
 
-    /// A client that waits for its answers leaves when it has them.
+    /// A client that waits for its answers leaves a while after it has them.
     fn leave_content(&mut self) {
-        if self.end == End::Content && self.left.is_none() && self.client.done() && self.model.idle() {
-            self.leave(Input::Eof(Side::Client));
+        let End::Content(linger) = self.end else { return };
+        if !self.content && self.client.done() && self.model.idle() {
+            self.content = true;
+            self.plan(linger, Happening::Eof);
         }
     }
 
     fn leave(&mut self, how: Input<'_>) {
         if self.left.is_none() {
+            self.weigh();
             self.left = Some(self.now);
             self.tell(how);
         }
     }
 
-    fn flush(&mut self) {
-        if let Some(bytes) = self.stdout.pop_front() {
-            self.model.flushed(bytes);
-            self.tell(Input::Flushed(Sink::Side(Side::Client), bytes));
-            self.read_pipes();
+    /// What was asked and answered long ago is not held any more. A large event
+    /// may just be coming in.
+    fn weigh(&mut self) {
+        if self.now < self.quiet_since + FORGOTTEN || !self.model.idle() || self.server.large {
+            return;
         }
-    }
-
-    // ----- the server and the network ---------------------------------------------
-
-    /// Carries what the server has done into the network and the future.
-    fn serve(&mut self) {
-        for effect in std::mem::take(&mut self.server.effects) {
-            match effect {
-                Effect::Wake(stream, wait) => self.plan(wait, Happening::Work(stream)),
-                Effect::Send(call, frame) => {
-                    for (at, piece) in self.network.send(self.now, call, frame) {
-                        let cut = matches!(piece, Piece::Failed(_) | Piece::End);
-                        self.plan(at - self.now, Happening::Arrive(call, piece));
-                        if cut {
-                            self.server.gone(call);
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// The machine reads what has arrived, as far as it wants to.
-    fn read_pipes(&mut self) {
-        for call in self.network.readable() {
-            while self.network.next_is_head(call) || self.proxy.wants(Source::Call(call)) {
-                let Some(piece) = self.network.read(call) else { break };
-                self.read(call, piece);
-            }
-        }
-    }
-
-    fn read(&mut self, call: CallId, piece: Piece) {
-        match piece {
-            Piece::Head(status, headers) => {
-                self.requests.get(&call).into_iter().for_each(|request| self.model.headed(request, status));
-                let mut response = Response::builder().status(status);
-                for (name, value) in headers {
-                    response = response.header(name, value);
-                }
-                if let Ok(response) = response.body(()) {
-                    self.tell(Input::Head(call, response.into_parts().0));
-                }
-            }
-            Piece::Chunk(bytes) => self.tell(Input::Chunk(call, &bytes)),
-            Piece::End => {
-                self.model.over(call);
-                self.tell(Input::End(call));
-            }
-            Piece::Failed(error) => {
-                self.model.over(call);
-                self.tell(Input::Failed(call, error));
-            }
-        }
-    }
-
-    // ----- the machine -------------------------------------------------------------
-
-    fn tell(&mut self, input: Input<'_>) {
-        self.trace.line(self.now, format_args!("{}", shown(&input)));
-        self.tape.told(self.now, &input);
-        self.proxy.handle(Time(self.now), input);
-        while let Some(output) = self.proxy.poll() {
-            self.tape.said(&output);
-            self.trace.line(self.now, format_args!("        → {output:?}"));
-            self.obey(output);
-        }
-    }
-
-    fn obey(&mut self, output: Output) {
-        match output {
-            Output::Write(Side::Client, line) => self.written(&line),
-            Output::Call(call, request) => self.start(call, request),
-            Output::Cancel(call) => {
-                self.model.cancelled(call);
-                self.network.drop_call(call);
-                self.server.gone(call);
-            }
-            Output::Note(note) => {
-                if note.blame() == Blame::Bug {
-                    self.model.reproach(format!("{note:?}"));
-                }
-            }
-            Output::Exit(_) => self.model.exited = true,
-        }
-    }
-
-    fn written(&mut self, line: &Bytes) {
-        let value = self.model.wrote(line, &self.server);
-        self.stdout.push_back(line.len());
-        let wait = self.dice.between(0, self.slowness);
-        self.plan(wait, Happening::Flush);
-        let waited = self.client.pause().is_none();
-        if let Some((pause, answer)) = self.client.read(&value) {
-            self.plan(pause, Happening::Say(answer));
-        }
-        if waited {
-            self.plan_writing();
-        }
-    }
-
-    fn start(&mut self, call: CallId, request: Request<Bytes>) {
-        self.model.called(call, &request);
-        let (fate, way) = self.network.begin(call);
-        let failed = |error| Happening::Arrive(call, Piece::Failed(error));
-        match fate {
-            Fate::Refused(error) => self.plan(way, failed(error)),
-            Fate::Lost => self.plan(way, failed(CallError::Reset)),
-            Fate::ResetBeforeHead => {
-                self.plan(way, Happening::Request(call));
-                self.plan(way, failed(CallError::Reset));
-            }
-            Fate::Fine | Fate::Cut(_) | Fate::HalfClose(_) | Fate::Stall(_) => self.plan(way, Happening::Request(call)),
-        }
-        self.requests.insert(call, request);
-    }
-
-    /// After the exit, no fact may matter.
-    fn knock_once_more(&mut self) {
-        self.tell(Input::Tick);
-        self.tell(Input::Bytes(Side::Client, b"{\"id\":1,\"method\":\"tools/call\"}\n"));
-        self.tell(Input::Shutdown);
-        if self.proxy.deadline().is_some() {
-            self.model.reproach("a deadline after the exit".to_owned());
+        let mut weight = Weight(0);
+        // Counting does not fail.
+        let _ = write!(weight, "{:?}", self.proxy);
+        if weight.0 > EMPTY {
+            self.model.reproach(format!("long after the last answer the machine holds {} bytes", weight.0));
         }
     }
 }
 
-fn shown(input: &Input<'_>) -> String {
-    match input {
-        Input::Bytes(_, bytes) => format!("client {:?}", String::from_utf8_lossy(bytes)),
-        Input::Chunk(call, bytes) => format!("chunk {} {:?}", call.0, String::from_utf8_lossy(bytes)),
-        Input::Head(call, parts) => format!("head {} {} {:?}", call.0, parts.status, parts.headers),
-        Input::Tick | Input::Eof(_) | Input::End(_) | Input::Failed(..) | Input::Flushed(..) | Input::Shutdown => {
-            format!("{input:?}")
-        }
+/// Counts what is written to it.
+struct Weight(usize);
+
+impl Write for Weight {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.0 += text.len();
+        Ok(())
     }
 }

@@ -1,32 +1,28 @@
 //! Many seeds, or one.
 //!
-//! `SIM_SEEDS=20000 cargo test -p mcp-proxy-sim seeds` plays more of them,
-//! `SIM_SEED=7 cargo test -p mcp-proxy-sim replay -- --nocapture` shows one.
+//! `SIM_SEEDS=100000 cargo test -p mcp-proxy-sim seeds` plays more of them, on
+//! all cores; `SIM_SEED=7 cargo test -p mcp-proxy-sim one_seed -- --nocapture`
+//! shows one.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use mcp_proxy_sim::{Failure, Size, Stats, check, record, replay};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 #[test]
 fn seeds() {
-    let count: u64 = std::env::var("SIM_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(2000);
-    let (mut requests, mut faults, mut lasted) = (0, 0, 0);
-    for seed in 0..count {
-        match mcp_proxy_sim::check(seed) {
-            Ok(stats) => {
-                requests += stats.requests;
-                faults += stats.faults;
-                lasted += stats.lasted;
-            }
-            Err(failure) => {
-                panic!("{}\nseed {} {:?}:\n{}", failure.log, failure.seed, failure.size, failure.reasons.join("\n"))
-            }
-        }
-    }
-    println!("sim: {count} seeds, {requests} requests, {faults} faults injected, {} virtual s", lasted / 1000);
+    let count = number("SIM_SEEDS").unwrap_or(10_000);
+    let (from, start) = (number("SIM_FROM").unwrap_or(0), Instant::now());
+    let sum = play(from, from + count);
+    println!("sim: {count} seeds in {:.1} s: {sum}", start.elapsed().as_secs_f64());
 }
 
 #[test]
 fn recordings() {
     let mut facts = 0;
     for seed in 0..500 {
-        let recording = mcp_proxy_sim::record(seed).unwrap();
+        let recording = record(seed, Size::default()).unwrap();
         facts += recording.lines.len();
         assert_eq!(recording.said, recording.replay().unwrap(), "seed {seed}");
     }
@@ -34,9 +30,46 @@ fn recordings() {
 }
 
 #[test]
-fn replay() {
-    let seed = std::env::var("SIM_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
-    let log = mcp_proxy_sim::replay(seed);
-    assert_eq!(log, mcp_proxy_sim::replay(seed), "the same seed is the same run");
+fn one_seed_is_one_run() {
+    let seed = number("SIM_SEED").unwrap_or(1);
+    let size = std::env::var("SIM_SIZE").map_or(Size::default(), |text| text.parse().unwrap());
+    let log = replay(seed, size);
+    assert_eq!(log, replay(seed, size), "the same seed is the same run");
     println!("{log}");
+}
+
+/// Plays seeds on all cores. Of those that fail, the first is told.
+fn play(from: u64, to: u64) -> Stats {
+    let next = AtomicU64::new(from);
+    let worker = || {
+        let mut sum = Stats::default();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= to {
+                return Ok(sum);
+            }
+            sum += check(seed).inspect_err(|_| next.store(to, Ordering::Relaxed))?;
+        }
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let outcomes: Vec<Result<Stats, Box<Failure>>> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(worker)).collect();
+        workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+    });
+    let mut sum = Stats::default();
+    let mut failures = Vec::new();
+    for outcome in outcomes {
+        match outcome {
+            Ok(stats) => sum += stats,
+            Err(failure) => failures.push(failure),
+        }
+    }
+    if let Some(first) = failures.iter().min_by_key(|failure| failure.seed) {
+        panic!("{first}");
+    }
+    sum
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
 }

@@ -171,6 +171,13 @@ impl Call {
         }
     }
 
+    /// As much of a piece as belongs to the body, where its length is known.
+    pub(crate) fn belonging<'a>(&self, piece: &'a [u8]) -> &'a [u8] {
+        let State::AwaitBody(_, body) = &self.state else { return piece };
+        let room = self.length.map(|length| length.saturating_sub(body.len()));
+        room.and_then(|room| piece.get(..room)).unwrap_or(piece)
+    }
+
     /// Bytes of the response held back.
     pub(crate) fn partial(&self) -> usize {
         match &self.state {

@@ -207,6 +207,7 @@ impl HttpBack {
             self.pulse.beat(now);
         }
         self.partial -= call.partial();
+        let piece = call.belonging(piece);
         match &mut call.state {
             State::AwaitEvents(sse) => {
                 *chunk = piece;

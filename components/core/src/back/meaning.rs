@@ -1,7 +1,7 @@
 //! What a response head means for an errand. A pure table: no state, no time.
 
 use crate::parcel::Errand;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, LOCATION, RETRY_AFTER};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, StatusCode};
 use std::time::Duration;
 use url::Url;
@@ -82,9 +82,9 @@ pub(crate) fn target(url: &Url, headers: &HeaderMap) -> Option<Url> {
     url.join(text(headers, &LOCATION)).ok().filter(|_| headers.contains_key(LOCATION))
 }
 
-/// The length of the body, if it is announced.
+/// The length of the body, if it is announced, and is that of what we read.
 pub(crate) fn content_length(headers: &HeaderMap) -> Option<usize> {
-    text(headers, &CONTENT_LENGTH).parse().ok()
+    text(headers, &CONTENT_LENGTH).parse().ok().filter(|_| !headers.contains_key(CONTENT_ENCODING))
 }
 
 /// Seconds only: a date would need a calendar clock, which the core has not.

@@ -2,7 +2,7 @@
 //! machine wants to read.
 
 use super::record::{drain, head};
-use mcp_proxy_core::{CallId, Config, Input, Output, Proxy, Side, Sink, Source, Time};
+use mcp_proxy_core::{CallId, Config, Input, Output, Proxy, Side, Sink, Source, Time, Transport};
 
 /// The longest message while the flood lasts.
 const MAX_MESSAGE: usize = 64 << 10;
@@ -36,11 +36,9 @@ pub struct Stalled {
 
 impl Flood {
     /// Pours until the machine wants no more, or enough has been seen.
-    pub fn pour(self) -> Stalled {
-        let mut config = Config::new("http://server.test/mcp").unwrap();
-        config.max_message = MAX_MESSAGE;
-        let mut proxy = Proxy::new(&config, 1, Time(0));
-        let stream = open(&mut proxy);
+    pub fn pour(self, transport: Transport) -> Stalled {
+        let mut proxy = machine(transport);
+        let stream = open(&mut proxy, transport);
         let piece = self.piece();
         let (mut unwritten, mut poured) = (0, 0);
         while poured < self.most() && unwritten <= BOUND && proxy.wants(self.source(stream)) {
@@ -86,8 +84,28 @@ impl Flood {
     }
 }
 
-/// A machine with an open event stream.
-fn open(proxy: &mut Proxy) -> CallId {
+/// How much a client can pour into a machine that waits for an endpoint.
+pub fn pour_before_an_endpoint() -> usize {
+    let mut proxy = machine(Transport::Sse);
+    let filler = "x".repeat(MAX_MESSAGE - 100);
+    let mut poured = 0;
+    while poured < 2 * BOUND && proxy.wants(Source::Side(Side::Client)) {
+        let line = format!("{{\"id\":{poured},\"method\":\"tools/call\",\"params\":\"{filler}\"}}\n");
+        proxy.handle(Time(1), Input::Bytes(Side::Client, line.as_bytes()));
+        poured += line.len();
+        drain(&mut proxy);
+    }
+    poured
+}
+
+fn machine(transport: Transport) -> Proxy {
+    let mut config = Config::new("http://server.test/mcp").unwrap();
+    (config.max_message, config.transport) = (MAX_MESSAGE, transport);
+    Proxy::new(&config, 1, Time(0))
+}
+
+/// Opens an event stream: of a request, or that of an HTTP+SSE session.
+fn open(proxy: &mut Proxy, transport: Transport) -> CallId {
     proxy.handle(Time(0), Input::Bytes(Side::Client, b"{\"id\":0,\"method\":\"tools/call\"}\n"));
     let call = drain(proxy).into_iter().find_map(|output| match output {
         Output::Call(id, _) => Some(id),
@@ -95,6 +113,9 @@ fn open(proxy: &mut Proxy) -> CallId {
     });
     let call = call.unwrap();
     proxy.handle(Time(0), head(call, 200, &[("content-type", "text/event-stream")]).input());
+    if transport == Transport::Sse {
+        proxy.handle(Time(0), Input::Chunk(call, b"event: endpoint\ndata: /messages\n\n"));
+    }
     call
 }
 

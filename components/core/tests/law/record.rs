@@ -1,8 +1,9 @@
 //! A run as a log of `(Time, Fact)` and what the machine said to each, and the
 //! ways in which the same log can be played again.
 
-use http::{Response, response::Parts};
-use mcp_proxy_core::{Blame, CallError, CallId, Config, Input, Output, Proxy, Side, Sink, Time};
+use bytes::Bytes;
+use http::{Request, Response, response::Parts};
+use mcp_proxy_core::{Blame, CallError, CallId, Config, Input, Output, Proxy, Side, Sink, Time, Transport};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::Duration;
@@ -63,8 +64,9 @@ impl Fact {
 }
 
 /// A run.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Record {
+    pub config: Config,
     pub log: Vec<(Time, Fact)>,
     /// What each fact led to.
     pub said: Vec<Vec<String>>,
@@ -77,15 +79,19 @@ pub struct Record {
 #[derive(Debug, Clone)]
 pub enum Command {
     Write(Vec<u8>),
-    Call(CallId, String, Vec<u8>),
+    Call(CallId, Request<Bytes>),
     Cancel(CallId),
     Note(Blame),
     Exit,
 }
 
 impl Record {
+    pub fn new(config: Config, seed: u64) -> Self {
+        Self { config, log: Vec::new(), said: Vec::new(), commands: Vec::new(), seed }
+    }
+
     pub fn machine(&self) -> Proxy {
-        Proxy::new(&config(), self.seed, Time(0))
+        Proxy::new(&self.config, self.seed, Time(0))
     }
 
     /// Everything said, in order.
@@ -182,8 +188,9 @@ fn show(fact: &Fact) -> String {
     }
 }
 
-pub fn config() -> Config {
+pub fn config(transport: Transport) -> Config {
     let mut config = Config::new("http://server.test/mcp").unwrap();
+    config.transport = transport;
     config.max_message = MAX_MESSAGE;
     config.request_timeout = Some(Duration::from_secs(20));
     config
@@ -203,7 +210,7 @@ pub fn drain(proxy: &mut Proxy) -> Vec<Output> {
 
 /// How long a machine of this seed waits before each retry.
 pub fn retry_waits(seed: u64) -> Vec<u64> {
-    let mut proxy = Proxy::new(&config(), seed, Time(0));
+    let mut proxy = Proxy::new(&config(Transport::Auto), seed, Time(0));
     proxy.handle(Time(0), Input::Bytes(Side::Client, b"{\"id\":1,\"method\":\"tools/call\"}\n"));
     let (mut now, mut waits) = (Time(0), Vec::new());
     loop {

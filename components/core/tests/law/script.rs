@@ -1,18 +1,42 @@
 //! Scripts: what peers, network and clock do, step by step. A step names a
-//! live call by a number, so that any script can be played and shortened.
+//! live call by a number, so that any script can be played and shortened, and
+//! played with a server of either transport.
 
 use super::message::{IDS, Line, Method, Said, line, said};
 use super::record::{Command, Fact, Record, config, drain, head};
-use mcp_proxy_core::{CallError, CallId, Output, Proxy, Time};
+use bytes::Bytes;
+use http::{Method as Verb, Request};
+use mcp_proxy_core::{CallError, CallId, KeepAlive, Output, Proxy, Time, Transport};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// What happens, and where.
+#[derive(Debug, Clone)]
+pub struct Script {
+    /// What the machine was told of the server.
+    transport: Transport,
+    server: Server,
+    keep_alive: KeepAlive,
+    steps: Vec<Step>,
+}
+
+/// What a good server does with a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Server {
+    Streamable,
+    /// HTTP+SSE.
+    Sse,
+}
 
 #[derive(Debug, Clone)]
-pub enum Step {
+enum Step {
     Say(Line),
     /// The server does what a good server does with a call, by JSON or SSE.
     Serve(usize, bool),
     Head(usize, usize),
+    /// The name of an endpoint, as HTTP+SSE has it.
+    Endpoint(usize, usize),
     Events(usize, Vec<Said>),
     /// An event with an id, and perhaps a time to wait.
     Cursor(usize, bool),
@@ -54,22 +78,41 @@ const HEADS: [(u16, &[(&str, &str)]); 13] = [
     (500, &[]),
 ];
 
+const ENDPOINTS: [&str; 5] = ["/messages?s=1", "/messages?s=2", "?s=3", "https://evil.test/m", "http://["];
+
 const ERRORS: [CallError; 4] = [CallError::Refused, CallError::Reset, CallError::Tls, CallError::Protocol];
 
 /// A script of up to so many steps; most begin with a session.
-pub fn script(most: usize) -> impl Strategy<Value = Vec<Step>> {
-    let greeting = vec![
-        Step::Say(Line::Initialize(0)),
-        Step::Serve(0, false),
-        Step::Say(Line::Initialized),
-        Step::Serve(0, false),
-        Step::Serve(0, false),
-    ];
-    (prop::bool::weighted(0.8), prop::collection::vec(step(), 1..most)).prop_map(move |(greeted, mut rest)| {
-        let mut steps = if greeted { greeting.clone() } else { Vec::new() };
-        steps.append(&mut rest);
-        steps
-    })
+pub fn script(most: usize) -> impl Strategy<Value = Script> {
+    let pulse = KeepAlive::Every(Duration::from_secs(7));
+    let keep_alive = prop::sample::select(vec![KeepAlive::Auto, KeepAlive::Auto, pulse]);
+    let steps = prop::collection::vec(step(), 1..most);
+    (server(), prop::bool::weighted(0.8), keep_alive, steps).prop_map(
+        |((server, transport), greeted, keep_alive, rest)| {
+            let steps = if greeted { greeting().into_iter().chain(rest).collect() } else { rest };
+            Script { transport, server, keep_alive, steps }
+        },
+    )
+}
+
+/// A server, and what is known of it; now and then, what is known is wrong.
+fn server() -> impl Strategy<Value = (Server, Transport)> {
+    prop_oneof![
+        4 => Just((Server::Streamable, Transport::Auto)),
+        1 => Just((Server::Streamable, Transport::StreamableHttp)),
+        3 => Just((Server::Sse, Transport::Auto)),
+        3 => Just((Server::Sse, Transport::Sse)),
+        1 => Just((Server::Streamable, Transport::Sse)),
+    ]
+}
+
+/// Opens a session with either server: with HTTP+SSE, the first call may be
+/// refused, the next is the stream, and then come the messages.
+fn greeting() -> Vec<Step> {
+    let serve = |call| Step::Serve(call, false);
+    let initialize = [Step::Say(Line::Initialize(0)), serve(0), serve(0), serve(0)];
+    let initialized = [Step::Say(Line::Initialized), serve(0), serve(1), serve(1)];
+    initialize.into_iter().chain(initialized).collect()
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -78,6 +121,7 @@ fn step() -> impl Strategy<Value = Step> {
         10 => client_line().prop_map(Step::Say),
         8 => (call(), any::<bool>()).prop_map(|(call, sse)| Step::Serve(call, sse)),
         6 => (call(), 0..HEADS.len()).prop_map(|(call, head)| Step::Head(call, head)),
+        2 => (call(), 0..ENDPOINTS.len()).prop_map(|(call, endpoint)| Step::Endpoint(call, endpoint)),
         6 => (call(), prop::collection::vec(server_message(), 1..4)).prop_map(|(call, said)| Step::Events(call, said)),
         3 => (call(), any::<bool>()).prop_map(|(call, retry)| Step::Cursor(call, retry)),
         2 => call().prop_map(Step::Partial),
@@ -125,26 +169,33 @@ fn server_message() -> impl Strategy<Value = Said> {
 }
 
 /// Plays a script against a machine.
-pub fn play(steps: &[Step], ending: Ending) -> Record {
-    let seed = steps.len() as u64;
+pub fn play(script: &Script, ending: Ending) -> Record {
+    let seed = script.steps.len() as u64;
+    let mut config = config(script.transport);
+    config.keep_alive = script.keep_alive;
     let mut stage = Stage {
-        proxy: Proxy::new(&config(), seed, Time(0)),
+        proxy: Proxy::new(&config, seed, Time(0)),
+        server: script.server,
         now: Time(0),
         calls: BTreeMap::new(),
+        posted: VecDeque::new(),
         unflushed: 0,
         count: 0,
         asked: Vec::new(),
-        record: Record { seed, ..Record::default() },
+        record: Record::new(config, seed),
     };
-    steps.iter().for_each(|step| stage.step(step));
+    script.steps.iter().for_each(|step| stage.step(step));
     stage.end(ending);
     stage.record
 }
 
 struct Stage {
     proxy: Proxy,
+    server: Server,
     now: Time,
     calls: BTreeMap<CallId, Live>,
+    /// Messages for which an HTTP+SSE server owes an answer on its stream.
+    posted: VecDeque<Vec<u8>>,
     unflushed: usize,
     count: usize,
     /// The server's requests that reached the client.
@@ -154,9 +205,20 @@ struct Stage {
 
 /// A call that the shell has open.
 struct Live {
-    body: Vec<u8>,
-    method: http::Method,
+    request: Request<Bytes>,
     headed: bool,
+}
+
+impl Live {
+    /// It asks for a stream.
+    fn streams(&self) -> bool {
+        self.request.method() == Verb::GET
+    }
+
+    /// It brings a message to an endpoint that a stream has named.
+    fn posts(&self) -> bool {
+        self.request.method() == Verb::POST && self.request.uri().path_and_query().is_some_and(|at| at != "/mcp")
+    }
 }
 
 impl Stage {
@@ -171,8 +233,16 @@ impl Stage {
                 let (status, headers) = HEADS[*which];
                 self.on(*call, false, |id, _| head(id, status, headers));
             }
+            Step::Endpoint(call, which) => {
+                let event = format!("event: endpoint\ndata: {}\n\n", ENDPOINTS[*which]);
+                self.on(*call, true, |id, _| Fact::Chunk(id, event.into_bytes()));
+            }
             Step::Events(call, messages) => {
-                self.on(*call, true, |id, live| Fact::Chunk(id, events(messages, &live.body)))
+                let stream = self.nth(*call).is_some_and(|(_, live)| live.headed && live.streams());
+                let posted = if stream { self.posted.pop_front() } else { None };
+                self.on(*call, true, |id, live| {
+                    Fact::Chunk(id, events(messages, posted.as_deref().unwrap_or(live.request.body())))
+                });
             }
             Step::Cursor(call, retry) => {
                 let retry = if *retry { "retry: 300\n" } else { "" };
@@ -207,26 +277,40 @@ impl Stage {
 
     /// The call's good end.
     fn serve(&mut self, which: usize, sse: bool) {
-        let Some((id, live)) = self.nth(which) else { return };
-        let answer = said(&Said::Answer, &live.body);
-        let (headed, get) = (live.headed, live.method == http::Method::GET);
-        let facts = match (answer.is_empty(), sse) {
-            (true, _) if get => vec![head(id, 200, HEADS[0].1)],
-            (true, _) => vec![head(id, 202, &[]), Fact::End(id)],
-            (false, true) => vec![
+        let Some((id, live)) = self.nth(which).filter(|(_, live)| !live.headed || !live.streams()) else { return };
+        let answer = said(&Said::Answer, live.request.body());
+        let (headed, streams, posts) = (live.headed, live.streams(), live.posts());
+        let facts = match (self.server, answer.is_empty(), sse) {
+            (Server::Sse, _, _) if streams => vec![head(id, 200, HEADS[0].1), endpoint(id)],
+            (Server::Sse, _, _) if posts => vec![head(id, 202, &[]), Fact::End(id)],
+            (Server::Sse, _, _) => vec![head(id, 405, &[]), Fact::End(id)],
+            (Server::Streamable, true, _) if streams => vec![head(id, 200, HEADS[0].1)],
+            (Server::Streamable, true, _) => vec![head(id, 202, &[]), Fact::End(id)],
+            (Server::Streamable, false, true) => vec![
                 head(id, 200, HEADS[1].1),
                 Fact::Chunk(id, format!("data: {answer}\n\n").into_bytes()),
                 Fact::End(id),
             ],
-            (false, false) => {
+            (Server::Streamable, false, false) => {
                 let headers = [HEADS[2].1[0], ("mcp-session-id", "s")];
-                vec![head(id, 200, &headers), Fact::Chunk(id, answer.into_bytes()), Fact::End(id)]
+                vec![head(id, 200, &headers), Fact::Chunk(id, answer.clone().into_bytes()), Fact::End(id)]
             }
         };
         for fact in facts.into_iter().skip(usize::from(headed)) {
             if self.calls.contains_key(&id) {
                 self.fact(fact);
             }
+        }
+        if self.server == Server::Sse && posts {
+            self.answer_on_the_stream(&answer);
+        }
+    }
+
+    /// What was posted is answered on the stream, if there is one.
+    fn answer_on_the_stream(&mut self, answer: &str) {
+        let stream = self.calls.iter().find(|(_, live)| live.headed && live.streams()).map(|(id, _)| *id);
+        if let Some(id) = stream.filter(|_| !answer.is_empty()) {
+            self.fact(Fact::Chunk(id, format!("data: {answer}\n\n").into_bytes()));
         }
     }
 
@@ -293,9 +377,12 @@ impl Stage {
                 Command::Write(bytes.to_vec())
             }
             Output::Call(id, request) => {
-                let (method, body) = (request.method().clone(), request.body().to_vec());
-                self.calls.insert(id, Live { body: body.clone(), method: method.clone(), headed: false });
-                Command::Call(id, method.to_string(), body)
+                let live = Live { request: request.clone(), headed: false };
+                if live.posts() {
+                    self.posted.push_back(request.body().to_vec());
+                }
+                self.calls.insert(id, live);
+                Command::Call(id, request)
             }
             Output::Cancel(id) => {
                 self.calls.remove(&id);
@@ -312,6 +399,10 @@ impl Stage {
             self.asked.push(id.to_string());
         }
     }
+}
+
+fn endpoint(id: CallId) -> Fact {
+    Fact::Chunk(id, format!("event: endpoint\ndata: {}\n\n", ENDPOINTS[0]).into_bytes())
 }
 
 /// Events, with each of the line ends that the standard allows.

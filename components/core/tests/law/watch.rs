@@ -3,6 +3,8 @@
 
 use super::message::key;
 use super::record::{Command, Fact, MAX_MESSAGE, Record};
+use bytes::Bytes;
+use http::{Method, Request};
 use mcp_proxy_core::{CallId, Time};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,8 +68,8 @@ impl Watch {
             Fact::Shutdown => self.gone = true,
             Fact::Head(id, parts) => {
                 let status = parts.status.as_u16();
-                let later = matches!(status, 429 | 503) && parts.headers.contains_key("retry-after");
-                if later || matches!(status, 307 | 308 | 404) {
+                let later = status == 503 && parts.headers.contains_key("retry-after");
+                if later || matches!(status, 300..=499 | 501) {
                     self.not_arrived(*id);
                 }
             }
@@ -125,7 +127,7 @@ impl Watch {
         }
         match command {
             Command::Write(line) => self.wrote(line),
-            Command::Call(id, method, body) => self.called(*id, method, body),
+            Command::Call(id, request) => self.called(*id, request),
             Command::Cancel(id) => {
                 if !self.cancelled.insert(*id) {
                     self.noise.push(format!("cancelled twice: {id:?}"));
@@ -164,17 +166,20 @@ impl Watch {
         }
     }
 
-    fn called(&mut self, id: CallId, method: &str, body: &[u8]) {
+    fn called(&mut self, id: CallId, request: &Request<Bytes>) {
         if self.cancelled.contains(&id) {
             self.noise.push(format!("call after cancel: {id:?}"));
         }
-        if method == "POST" && body.is_empty() {
+        if request.uri().host() != Some("server.test") {
+            self.noise.push(format!("call to {}", request.uri()));
+        }
+        let text = String::from_utf8_lossy(request.body()).into_owned();
+        if request.method() == Method::POST && text.is_empty() {
             self.repeated.push(format!("an empty message: {id:?}"));
         }
-        if method != "POST" || !String::from_utf8_lossy(body).contains("tools/call") {
+        if request.method() != Method::POST || !text.contains("tools/call") {
             return;
         }
-        let text = String::from_utf8_lossy(body).into_owned();
         if self.sent.insert(text.clone(), (id, true)).is_some_and(|(_, maybe)| maybe) {
             self.repeated.push(text);
         }

@@ -1,0 +1,170 @@
+//! The calls of a run, watched: none is forgotten, none goes where it must not,
+//! none repeats what may have been carried out, and there are few of them
+//! while nothing is asked.
+
+use crate::ledger::mark;
+use http::{Method, Request};
+use mcp_proxy_core::{CallError, CallId};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// In a minute in which nothing is asked, so many calls may begin.
+const MOST_IDLE: usize = 130;
+/// The same, where the server asks to be called often.
+const MOST_POLLED: usize = 660;
+const MINUTE: u64 = 60_000;
+
+#[derive(Debug)]
+pub(crate) struct Calls {
+    live: BTreeMap<CallId, Live>,
+    over: BTreeSet<CallId>,
+    /// By mark, what is known of the last attempt.
+    outcomes: BTreeMap<u64, Outcome>,
+    /// When the calls of the last minute began.
+    recent: VecDeque<u64>,
+    most: usize,
+    /// Sessions that were told that there is no listening stream.
+    deaf: BTreeSet<String>,
+    /// How often `initialized` was sent in a session; twice is the client's fault.
+    greetings: BTreeMap<String, u32>,
+    pub(crate) started: u64,
+}
+
+#[derive(Debug)]
+struct Live {
+    method: Method,
+    mark: Option<u64>,
+    listens: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Unknown(CallId),
+    /// It was not carried out.
+    Refused,
+}
+
+impl Calls {
+    /// `polled`: the server asks to be called often.
+    pub(crate) fn new(polled: bool) -> Self {
+        Self {
+            live: BTreeMap::new(),
+            over: BTreeSet::new(),
+            outcomes: BTreeMap::new(),
+            recent: VecDeque::new(),
+            most: if polled { MOST_POLLED } else { MOST_IDLE },
+            deaf: BTreeSet::new(),
+            greetings: BTreeMap::new(),
+            started: 0,
+        }
+    }
+
+    /// The request of that mark was sent, at least once.
+    pub(crate) fn sent(&self, mark: u64) -> bool {
+        self.outcomes.contains_key(&mark)
+    }
+
+    pub(crate) fn live(&self) -> impl Iterator<Item = CallId> {
+        self.live.keys().copied()
+    }
+
+    /// A call begins. Says what is wrong with that. `repeatable`: by mark.
+    pub(crate) fn begin<B: AsRef<[u8]>>(
+        &mut self,
+        call: CallId,
+        request: &Request<B>,
+        repeatable: impl Fn(u64) -> bool,
+    ) -> Vec<String> {
+        let message = serde_json::from_slice::<Value>(request.body().as_ref()).unwrap_or_default();
+        let live = Live { method: request.method().clone(), mark: mark(&message), listens: listens(request) };
+        let mut wrong = Vec::new();
+        if self.over.contains(&call) || self.live.contains_key(&call) {
+            wrong.push(format!("call {} is not new", call.0));
+        }
+        if request.uri().host() != Some("server.test") {
+            wrong.push(format!("a call to {}", request.uri()));
+        }
+        if message.get("method").is_some_and(|method| method == "notifications/initialized") {
+            *self.greetings.entry(session(request)).or_default() += 1;
+        }
+        let once = |session: &String| self.greetings.get(session).is_none_or(|count| *count < 2);
+        if live.listens.as_ref().is_some_and(|session| self.deaf.contains(session) && once(session)) {
+            wrong.push("asked for a listening stream after a 405".to_owned());
+        }
+        if let Some(mark) = live.mark {
+            let before = self.outcomes.insert(mark, Outcome::Unknown(call));
+            if matches!(before, Some(Outcome::Unknown(_))) && !repeatable(mark) {
+                wrong.push(format!("request {mark} is sent again, though it may have been carried out"));
+            }
+        }
+        self.started += 1;
+        self.live.insert(call, live);
+        wrong
+    }
+
+    /// A call begins now; nothing has been asked since then.
+    pub(crate) fn count(&mut self, now: u64, quiet_since: u64) -> Option<String> {
+        self.recent.push_back(now);
+        let from = quiet_since.max(now.saturating_sub(MINUTE));
+        while self.recent.front().is_some_and(|at| *at < from) {
+            self.recent.pop_front();
+        }
+        (self.recent.len() > self.most).then(|| format!("{} calls since {from}, and nothing asked", self.recent.len()))
+    }
+
+    /// The machine has read this in the response to that call.
+    pub(crate) fn headed(&mut self, call: CallId, status: u16, later: bool) {
+        let Some(live) = self.live.get(&call) else { return };
+        self.deaf.extend(live.listens.clone().filter(|_| status == 405));
+        if matches!(status, 300..=499 | 501) || (status == 503 && later) {
+            self.refused(call);
+        }
+    }
+
+    /// The machine has read the end of that response. `refused`: in which the
+    /// server says that nothing was carried out.
+    pub(crate) fn ended(&mut self, call: CallId, refused: bool) {
+        if refused {
+            self.refused(call);
+        }
+        self.over(call);
+    }
+
+    pub(crate) fn failed(&mut self, call: CallId, error: CallError) {
+        if error.before_sending() {
+            self.refused(call);
+        }
+        self.over(call);
+    }
+
+    fn refused(&mut self, call: CallId) {
+        let mark = self.live.get(&call).and_then(|live| live.mark);
+        if let Some(outcome) = mark.and_then(|mark| self.outcomes.get_mut(&mark))
+            && *outcome == Outcome::Unknown(call)
+        {
+            *outcome = Outcome::Refused;
+        }
+    }
+
+    /// That call is over: ended, failed or cancelled. `false` if it was so before.
+    pub(crate) fn over(&mut self, call: CallId) -> bool {
+        self.live.remove(&call);
+        self.over.insert(call)
+    }
+
+    /// Calls that nobody has ended; the goodbye may be left alone.
+    pub(crate) fn forgotten(&self) -> Vec<CallId> {
+        self.live.iter().filter(|(_, live)| live.method != Method::DELETE).map(|(call, _)| *call).collect()
+    }
+}
+
+/// The session in which the request asks for a listening stream.
+fn listens<B>(request: &Request<B>) -> Option<String> {
+    let listens = *request.method() == Method::GET && !request.headers().contains_key("last-event-id");
+    listens.then(|| session(request)).filter(|session| !session.is_empty())
+}
+
+fn session<B>(request: &Request<B>) -> String {
+    let value = request.headers().get("mcp-session-id").and_then(|value| value.to_str().ok());
+    value.unwrap_or_default().to_owned()
+}

@@ -1,0 +1,210 @@
+//! The machine's side of the world: carries out what the machine asks for as a
+//! shell would, reads for it what has arrived, and tells the model everything.
+
+use crate::ledger::second;
+use crate::network::{Fate, Look, Piece};
+use crate::server::Effect;
+use crate::world::{Happening, World};
+use bytes::Bytes;
+use http::{Request, Response};
+use mcp_proxy_core::{Blame, CallError, CallId, Input, Note, Output, Side, Sink, Source, Time};
+
+impl World {
+    /// Carries what the server has done into the network and the future.
+    pub(crate) fn serve(&mut self) {
+        for effect in std::mem::take(&mut self.server.effects) {
+            match effect {
+                Effect::Wake(stream, wait) => self.plan(wait, Happening::Work(stream)),
+                Effect::Send(call, frame) => {
+                    for (at, piece) in self.network.send(self.now, call, frame) {
+                        self.plan(at - self.now, Happening::Arrive(call, piece));
+                    }
+                }
+            }
+        }
+    }
+
+    pub(crate) fn arrive(&mut self, call: CallId, piece: Piece) {
+        if matches!(piece, Piece::Failed(_) | Piece::End) {
+            let delay = self.network.delay();
+            self.plan(delay, Happening::Notice(call));
+        }
+        let begins = matches!(piece, Piece::Head(..));
+        self.network.arrive(self.now, call, piece);
+        if begins {
+            self.look(call);
+        }
+        self.read_pipes();
+    }
+
+    /// The network closes what is silent for too long.
+    pub(crate) fn look(&mut self, call: CallId) {
+        match self.network.look(self.now, call) {
+            None => {}
+            Some(Look::Again(wait)) => self.plan(wait, Happening::Look(call)),
+            Some(Look::Cut(piece)) => self.arrive(call, piece),
+        }
+    }
+
+    /// The machine reads what has arrived, as far as it wants to.
+    fn read_pipes(&mut self) {
+        for call in self.network.readable() {
+            while self.network.next_is_head(call) || self.proxy.wants(Source::Call(call)) {
+                let Some(piece) = self.network.read(call) else { break };
+                self.read(call, piece);
+            }
+        }
+    }
+
+    fn read(&mut self, call: CallId, piece: Piece) {
+        match piece {
+            Piece::Head(status, headers) => {
+                self.calls.headed(call, status, headers.iter().any(|(name, _)| *name == "retry-after"));
+                let mut response = Response::builder().status(status);
+                for (name, value) in headers {
+                    response = response.header(name, value);
+                }
+                if let Ok(response) = response.body(()) {
+                    self.tell(Input::Head(call, response.into_parts().0));
+                }
+            }
+            Piece::Chunk(bytes) => self.tell(Input::Chunk(call, &bytes)),
+            Piece::End => {
+                self.calls.ended(call, self.server.ledger.refused(call));
+                self.tell(Input::End(call));
+            }
+            Piece::Failed(error) => {
+                self.calls.failed(call, error);
+                self.tell(Input::Failed(call, error));
+            }
+        }
+    }
+
+    pub(crate) fn flush(&mut self) {
+        if let Some(bytes) = self.stdout.pop_front() {
+            self.model.flushed(bytes);
+            self.tell(Input::Flushed(Sink::Side(Side::Client), bytes));
+            self.read_pipes();
+        }
+    }
+
+    // ----- the machine -------------------------------------------------------------
+
+    pub(crate) fn tell(&mut self, input: Input<'_>) {
+        if let Input::Chunk(call, bytes) = &input {
+            self.trace.chunk(self.now, *call, bytes);
+        } else {
+            self.trace.fact(self.now, || shown(&input));
+        }
+        self.tape.told(self.now + self.slept, &input);
+        self.proxy.handle(Time(self.now + self.slept), input);
+        while let Some(output) = self.proxy.poll() {
+            self.tape.said(&output);
+            self.trace.line(self.now, format_args!("        → {output:?}"));
+            self.obey(output);
+        }
+    }
+
+    fn obey(&mut self, output: Output) {
+        if self.model.exited {
+            self.model.reproach(format!("after the exit: {output:?}"));
+        }
+        match output {
+            Output::Write(Side::Client, line) => self.written(&line),
+            Output::Call(call, request) => self.start(call, request),
+            Output::Cancel(call) => self.cancel(call),
+            Output::Note(note) => {
+                if note.blame() == Blame::Bug {
+                    self.model.reproach(format!("{note:?}"));
+                }
+                if matches!(note, Note::SessionLost | Note::StreamLost | Note::SessionOpened { .. }) {
+                    self.model.session_lost();
+                }
+            }
+            Output::Exit(_) => self.model.exited = true,
+        }
+    }
+
+    fn written(&mut self, line: &Bytes) {
+        let value = self.model.wrote(line, &self.server.ledger);
+        self.stdout.push_back(line.len());
+        let wait = self.dice.between(0, self.slowness);
+        self.plan(wait, Happening::Flush);
+        let waited = self.client.pause().is_none();
+        if let Some((pause, answer)) = self.client.read(&value) {
+            self.plan(pause, Happening::Say(answer));
+        }
+        if waited {
+            self.plan_writing();
+        }
+    }
+
+    fn start(&mut self, call: CallId, request: Request<Bytes>) {
+        let wrong = self.calls.begin(call, &request, |mark| self.model.only_reads(mark));
+        self.model.reproaches.extend(wrong);
+        self.model.reproaches.extend(self.calls.count(self.now, self.quiet_since));
+        let (fate, way) = self.network.begin(call);
+        let failed = |error| Happening::Arrive(call, Piece::Failed(error));
+        match fate {
+            Fate::Refused(error) => self.plan(way, failed(error)),
+            Fate::Lost => self.plan(way, failed(CallError::Reset)),
+            Fate::ResetBeforeHead(error) => {
+                self.upload(call, way, request.body().len());
+                self.plan(way, failed(error));
+            }
+            Fate::Doubled => {
+                self.upload(call, way, request.body().len());
+                self.plan(way + 1, Happening::Request(call, second(call)));
+            }
+            Fate::CutAfter(wait, error) => {
+                self.upload(call, way, request.body().len());
+                self.plan(way + wait, failed(error));
+            }
+            Fate::Fine | Fate::Mute | Fate::Cut(..) | Fate::HalfClose(_) | Fate::Stall(_) => {
+                self.upload(call, way, request.body().len());
+            }
+        }
+        self.requests.insert(call, request);
+    }
+
+    /// The request leaves in two pieces and arrives.
+    fn upload(&mut self, call: CallId, way: u64, bytes: usize) {
+        self.plan(way / 2, Happening::Uploaded(call, bytes / 2));
+        self.plan(way, Happening::Uploaded(call, bytes - bytes / 2));
+        self.plan(way, Happening::Request(call, call));
+    }
+
+    fn cancel(&mut self, call: CallId) {
+        if !self.calls.over(call) {
+            self.model.reproach(format!("call {} was over before its cancel", call.0));
+        }
+        self.network.drop_call(call);
+        let delay = self.network.delay();
+        self.plan(delay, Happening::Notice(call));
+    }
+
+    /// After the exit, no fact may matter.
+    pub(crate) fn knock_once_more(&mut self) {
+        self.tell(Input::Tick);
+        self.tell(Input::Bytes(Side::Client, b"{\"id\":1,\"method\":\"tools/call\"}\n"));
+        self.tell(Input::Shutdown);
+        if self.proxy.deadline().is_some() {
+            self.model.reproach("a deadline after the exit".to_owned());
+        }
+    }
+}
+
+/// A fact for a reader.
+fn shown(input: &Input<'_>) -> String {
+    match input {
+        Input::Bytes(_, bytes) => format!("client {:?}", String::from_utf8_lossy(bytes)),
+        Input::Head(call, parts) => format!("head {} {} {:?}", call.0, parts.status, parts.headers),
+        Input::Tick
+        | Input::Eof(_)
+        | Input::Chunk(..)
+        | Input::End(_)
+        | Input::Failed(..)
+        | Input::Flushed(..)
+        | Input::Shutdown => format!("{input:?}"),
+    }
+}
