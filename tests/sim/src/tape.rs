@@ -4,6 +4,9 @@
 use mcp_proxy_core::record::{Reader, RecordError, Recorder};
 use mcp_proxy_core::{Config, Input, Output, Time};
 
+/// How the endpoint of a simulated HTTP+SSE server goes on before the session.
+const ENDPOINT: &str = "messages?s=";
+
 #[derive(Debug, Default)]
 pub(crate) struct Tape(Option<Recording>);
 
@@ -55,7 +58,7 @@ impl Recording {
         for line in lines {
             let (at, fact) = reader.next(line)?;
             proxy.handle(at, fact.input());
-            said.extend(std::iter::from_fn(|| proxy.poll()).map(|output| format!("{output:?}")));
+            said.extend(std::iter::from_fn(|| proxy.poll()).map(|output| covered(&format!("{output:?}"))));
         }
         Ok(said)
     }
@@ -70,8 +73,18 @@ impl Recording {
     fn redacted(&self, output: &Output) -> String {
         let header = |id: &str| format!("\"mcp-session-id\": {id}");
         let numbered = self.sessions.iter().zip(1..);
-        numbered.fold(format!("{output:?}"), |text, (id, number)| {
+        numbered.fold(covered(&format!("{output:?}")), |text, (id, number)| {
             text.replace(&header(id), &header(&format!("\"session-{number}\"")))
         })
     }
+}
+
+/// The same with the sessions in endpoints covered, as a recording has them.
+fn covered(text: &str) -> String {
+    let mut parts = text.split(ENDPOINT);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |told, part| {
+        let rest = part.trim_start_matches(|letter: char| letter.is_alphanumeric() || letter == '*');
+        told + ENDPOINT + "*" + rest
+    })
 }
