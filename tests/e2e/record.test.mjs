@@ -5,6 +5,7 @@ import { spawnSync } from "node:child_process";
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { startSseServer } from "../fixtures/sse-server.mjs";
 import { scenario } from "./scenario.mjs";
 import { environment, shells } from "./shells.mjs";
 
@@ -81,6 +82,26 @@ native(
     }
   },
 );
+
+native("a recording of HTTP+SSE has no session in it either", { start: startSseServer }, async ({ t, open, server }) => {
+  const file = place(t);
+  const client = await open({ options: ["--record", file] });
+  await client.call("echo", { word: "by-stream" });
+  await client.finish();
+  const text = readFileSync(file, "utf8");
+  const sessions = new Set(server.log.map(({ query }) => query.get("sessionId")).filter(Boolean));
+  assert.equal(sessions.size, 1);
+  for (const id of sessions) assert.ok(!text.includes(id));
+  for (const shell of shells) {
+    const { status, stdout } = replay(shell, file, ["--debug"]);
+    assert.equal(status, 0);
+    assert.match(stdout, /POST \S+sessionId=\*+ .*"by-stream"/);
+    assert.deepEqual(
+      written(stdout),
+      client.lines.map((line) => line.text),
+    );
+  }
+});
 
 native(
   "a credential that the server says back is covered",
