@@ -28,9 +28,9 @@ pub(crate) fn component() -> Result<()> {
 /// WIT that it carries.
 pub(crate) fn engine() -> Result<()> {
     tools::targets()?;
-    let arguments = ["build", "--profile", "guest", "--locked", "--package", "mcp-proxy-engine"];
+    let arguments = ["build", "--profile", "engine", "--locked", "--package", "mcp-proxy-engine"];
     run("build the engine", cargo(&arguments).args(["--target", "wasm32-unknown-unknown"]))?;
-    let module = std::fs::read(target().join("wasm32-unknown-unknown/guest/mcp_proxy_engine.wasm"))?;
+    let module = std::fs::read(target().join("wasm32-unknown-unknown/engine/mcp_proxy_engine.wasm"))?;
     let component = ComponentEncoder::default().validate(true).module(&module)?.encode()?;
     let built = target().join("mcp-engine.wasm");
     std::fs::write(&built, component)?;
