@@ -2,7 +2,9 @@
 // when stdout breaks, and on a signal.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { startServer } from "../fixtures/server.mjs";
 import { StdioClient } from "./client.mjs";
 import { scenario } from "./scenario.mjs";
@@ -137,6 +139,29 @@ scenario(
   },
 );
 
+scenario(
+  "waiting takes no processor time, before the end of stdin and after it",
+  { skip: process.platform !== "linux" && "needs /proc" },
+  async ({ open, server }) => {
+    const client = await open();
+    await server.listening();
+    const call = client.call("hold", { gate: "end" });
+    await server.seen("POST tools/call");
+    const ticks = async () => {
+      const before = processorTicks(client.child.pid);
+      await delay(1000);
+      return processorTicks(client.child.pid) - before;
+    };
+    const waiting = await ticks();
+    client.eof();
+    const draining = await ticks();
+    assert.ok(waiting < 10 && draining < 10, `${waiting} and ${draining} hundredths of a second in one second`);
+    server.gate("end").open();
+    assert.ok((await call).result);
+    await client.finish();
+  },
+);
+
 scenario("a broken stdout ends the process quietly", {}, async ({ open }) => {
   const client = await open();
   client.child.stdout.destroy();
@@ -160,3 +185,9 @@ scenario(
     assert.equal(server.requests("DELETE").length, 1);
   },
 );
+
+/** The processor time that a process has used, in hundredths of a second. */
+function processorTicks(pid) {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1).split(" ");
+  return Number(fields[11]) + Number(fields[12]);
+}

@@ -133,6 +133,29 @@ scenario(
 );
 
 scenario(
+  "comments without end leave nothing behind",
+  { options: ["--max-message-bytes", "1MiB"], skip: process.platform !== "linux" && "needs /proc" },
+  async ({ shell, open, server }) => {
+    server.once("POST tools/call", async (exchange) => {
+      const stream = exchange.stream();
+      // One comment of 128 MiB, then a million short ones.
+      await stream.raw(":");
+      for (let mib = 0; mib < 128; mib += 1) await stream.raw("k".repeat(MIB));
+      for (let n = 0; n < 100; n += 1) await stream.raw(": ka\n\n".repeat(10_000));
+      stream.result({});
+      stream.end();
+    });
+    const client = await open();
+    assert.deepEqual((await client.call("echo")).result, {});
+    const bound = (6 + 64 + (shell.name === "wasmtime" ? 64 : 0)) * MIB;
+    const peak = peakMemory(client.child.pid);
+    assert.ok(peak < bound, `peak ${peak} bytes, bound ${bound}`);
+    await client.finish();
+    assert.equal(client.lines.length, 2);
+  },
+);
+
+scenario(
   "big calls that wait for their answers do not hold up a cancellation",
   { options: ["--max-message-bytes", "1MiB"] },
   async ({ open, server }) => {

@@ -132,6 +132,7 @@ fn a_session_that_is_gone_in_another_shape_than_404_is_replaced_too() {
         (400, gone("Bad Request: Server not initialized")),
         (401, "Unauthorized: Session not found".to_owned()),
         (410, String::new()),
+        (503, "session not found".to_owned()),
         (200, gone("Session expired")),
     ];
     for (status, body) in shapes {

@@ -383,6 +383,90 @@ fn a_404_without_a_session_is_the_answer() {
     bench.silent();
 }
 
+/// A tool call 2 is streaming when the session is lost and replaced by `s2`.
+fn streaming_while_lost(first: &str) -> (Bench, mcp_proxy_core::CallId) {
+    let mut bench = Bench::open();
+    bench.say(&tool("2"));
+    let stream = bench.called("POST tools/call 2");
+    bench.sse(stream);
+    bench.chunk(stream, first);
+    let initialize = lose(&mut bench);
+    bench.reopened(initialize, "s2");
+    let initialized = bench.called("POST notifications/initialized");
+    bench.accept(initialized);
+    bench.called("GET");
+    let again = bench.called("POST tools/list 1");
+    bench.json(again, &result("1"));
+    bench.wrote(&result("1"));
+    bench.silent();
+    (bench, stream)
+}
+
+#[test]
+fn a_stream_of_the_lost_session_still_brings_its_answer() {
+    let (mut bench, stream) = streaming_while_lost("");
+    bench.event(stream, &note("notifications/message"));
+    bench.wrote(&note("notifications/message"));
+    bench.event(stream, &result("2"));
+    bench.wrote(&result("2"));
+    bench.silent();
+}
+
+#[test]
+fn a_call_whose_stream_ends_with_the_lost_session_is_not_sent_into_the_next() {
+    let (mut bench, stream) = streaming_while_lost("");
+    bench.end(stream);
+    bench.error_delivered("2", "maybe");
+    bench.wait(1_000_000);
+    assert!(bench.posts().is_empty(), "{:?}", bench.posts());
+
+    let (mut bench, stream) = streaming_while_lost("id: e1\nretry: 10\ndata: \n\n");
+    bench.end(stream);
+    bench.wait(10);
+    let resume = bench.called("GET");
+    assert_eq!(bench.header(resume, "mcp-session-id"), Some("s1"));
+    bench.head(resume, 404, &[]);
+    bench.cancelled(resume);
+    bench.error_delivered("2", "maybe");
+    bench.silent();
+}
+
+#[test]
+fn answers_to_requests_of_our_own_reach_nobody_however_often_and_late_they_come() {
+    let mut bench = Bench::open();
+    let initialize = lose(&mut bench);
+    let own = bench.rpc_id(initialize);
+    bench.head(initialize, 200, &[("content-type", "text/event-stream"), ("mcp-session-id", "s2")]);
+    for _ in 0..2 {
+        bench.event(initialize, &initialize_result(&own, "2025-11-25"));
+    }
+    let initialized = bench.called("POST notifications/initialized");
+    bench.accept(initialized);
+    let listen = bench.called("GET");
+    bench.called("POST tools/list 1");
+    bench.sse(listen);
+    bench.event(listen, &initialize_result(&own, "2025-11-25"));
+    bench.silent();
+}
+
+#[test]
+fn a_client_that_initializes_again_gets_a_session_of_its_own() {
+    let mut bench = Bench::open();
+    bench.say(&tool("1"));
+    let old = bench.called("POST tools/call 1");
+    bench.say(INITIALIZE);
+    let initialize = bench.called("POST initialize 0");
+    assert_eq!(bench.header(initialize, "mcp-session-id"), None);
+    bench.opened(initialize, "0", "s2", "2025-06-18");
+    bench.say(&list("2"));
+    let list = bench.called("POST tools/list 2");
+    let headers = ["mcp-session-id", "mcp-protocol-version"].map(|name| bench.header(list, name));
+    assert_eq!(headers, [Some("s2"), Some("2025-06-18")]);
+    bench.json(old, &result("1"));
+    bench.wrote(&result("1"));
+    bench.silent();
+}
+
 const SUBSCRIBE: &str = r#"{"jsonrpc":"2.0","id":10,"method":"resources/subscribe","params":{"uri":"a:1"}}"#;
 
 #[test]

@@ -79,9 +79,26 @@ fn a_flood_of_comments_says_nothing_and_keeps_the_call_alive() {
 }
 
 #[test]
+fn comments_on_another_stream_do_not_keep_a_request_alive() {
+    let (mut bench, listen) = Bench::listening();
+    bench.say(&tool("1"));
+    let call = bench.called("POST tools/call 1");
+    for _ in 0..30 {
+        bench.wait(9_999);
+        bench.chunk(listen, ": ka\n\n".repeat(1000));
+        bench.silent();
+    }
+    bench.wait(30);
+    bench.cancelled(call);
+    bench.error_delivered("1", "maybe");
+    bench.called("POST notifications/cancelled");
+    bench.silent();
+}
+
+#[test]
 fn events_of_a_foreign_type_are_ignored() {
     let (mut bench, call) = streaming();
-    bench.chunk(call, "event: ping\ndata: x\n\n");
+    bench.chunk(call, "event: ping\ndata: x\n\nevent: keepalive\ndata:\n\nevent: message\ndata: \n\ndata\n\n");
     bench.chunk(call, format!("event: endpoint\ndata: /m\n\nevent: message\ndata: {}\n\n", result("1")));
     bench.wrote(&result("1"));
     bench.silent();
@@ -353,6 +370,40 @@ fn a_listening_stream_that_cannot_be_opened_backs_off_to_a_cap() {
         last = waited;
         listen = bench.called("GET");
     }
+    bench.silent();
+}
+
+#[test]
+fn a_listening_stream_resumed_in_vain_forgets_its_event_and_slows_down() {
+    let (mut bench, listen) = Bench::listening();
+    bench.chunk(listen, "id: g1\ndata: \n\n");
+    bench.end(listen);
+    let mut last = 0;
+    for (round, event) in [Some("g1"), None, None, None, None].into_iter().enumerate() {
+        let (waited, why) = bench.wait_for_deadline();
+        assert!(why == Why::Reconnect && waited > last, "round {round}: {last} then {waited}");
+        last = waited;
+        let again = bench.called("GET");
+        assert_eq!(bench.header(again, "last-event-id"), event, "round {round}");
+        bench.sse(again);
+        bench.end(again);
+    }
+    bench.silent();
+}
+
+#[test]
+fn a_listening_stream_whose_head_is_withheld_holds_nothing_up() {
+    let mut bench = Bench::new();
+    let listen = bench.handshake();
+    bench.wait(3_600_000);
+    bench.say(&tool("1"));
+    let call = bench.called("POST tools/call 1");
+    bench.json(call, &result("1"));
+    bench.wrote(&result("1"));
+    bench.silent();
+    bench.sse(listen);
+    bench.event(listen, &note("notifications/x"));
+    bench.wrote(&note("notifications/x"));
     bench.silent();
 }
 
