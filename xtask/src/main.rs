@@ -5,6 +5,7 @@
 
 mod bench;
 mod build;
+mod cases;
 mod component;
 mod demo;
 mod step;

@@ -2,7 +2,7 @@
 //! stays visible; the first failure ends the run.
 
 use crate::step::{self, cargo, dist, root, say, target};
-use crate::{build, component, tools};
+use crate::{build, cases, component, tools};
 use anyhow::{Result, bail};
 use std::process::Command;
 
@@ -33,6 +33,7 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
 }
 
 fn lint() -> Result<()> {
+    cases::check()?;
     step::run("rustfmt", &mut cargo(&["fmt", "--all", "--check"]))?;
     let native = [
         "clippy",
