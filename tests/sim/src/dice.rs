@@ -1,5 +1,4 @@
-//! Where the chances of a run come from: a seed, or a tape of bytes that a
-//! fuzzer wrote. Each peer has dice of its own, so that a run with fewer
+//! Where the chances of a run come from: a seed, or bytes that a fuzzer wrote. Each peer has dice of its own, so that a run with fewer
 //! faults or requests otherwise resembles the run it was cut from.
 
 use std::collections::VecDeque;
@@ -21,34 +20,34 @@ pub(crate) enum Owner {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Chance<'a> {
     Seed(u64),
-    /// The owners take turns with its bytes; dice that run out are seeded.
-    Tape(&'a [u8]),
+    /// The owners take turns with them; dice that run out are seeded.
+    Bytes(&'a [u8]),
 }
 
 impl Chance<'_> {
     pub(crate) fn seed(self) -> u64 {
         match self {
             Self::Seed(seed) => seed,
-            Self::Tape(_) => 0,
+            Self::Bytes(_) => 0,
         }
     }
 
     pub(crate) fn dice(self, owner: Owner) -> Dice {
-        let tape = match self {
+        let left = match self {
             Self::Seed(_) => VecDeque::new(),
-            Self::Tape(bytes) => bytes.iter().skip(owner as usize).step_by(OWNERS).copied().collect(),
+            Self::Bytes(bytes) => bytes.iter().skip(owner as usize).step_by(OWNERS).copied().collect(),
         };
-        let mut dice = Dice { state: self.seed().wrapping_mul(0x2545_F491_4F6C_DD1D) ^ (owner as u64 + 1), tape };
+        let mut dice = Dice { state: self.seed().wrapping_mul(0x2545_F491_4F6C_DD1D) ^ (owner as u64 + 1), left };
         dice.next();
         dice
     }
 }
 
-/// `SplitMix64`, or what is left of a tape.
+/// `SplitMix64`, or what is left of the bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Dice {
     state: u64,
-    tape: VecDeque<u8>,
+    left: VecDeque<u8>,
 }
 
 impl Dice {
@@ -60,14 +59,14 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// One of so many choices, counted from 0. A small choice costs one byte
-    /// of the tape, a big one two.
+    /// One of so many choices, counted from 0. A small choice costs one byte,
+    /// a big one two.
     fn choose(&mut self, choices: u64) -> u64 {
-        let Some(first) = self.tape.pop_front() else { return self.next().checked_rem(choices).unwrap_or(0) };
+        let Some(first) = self.left.pop_front() else { return self.next().checked_rem(choices).unwrap_or(0) };
         if choices <= 256 {
             return u64::from(first).checked_rem(choices).unwrap_or(0);
         }
-        let second = self.tape.pop_front().unwrap_or(0);
+        let second = self.left.pop_front().unwrap_or(0);
         choices.saturating_mul(u64::from(u16::from_be_bytes([first, second]))) >> 16
     }
 

@@ -42,8 +42,8 @@ pub fn check(seed: u64) -> Result<Stats, Box<Failure>> {
 ///
 /// # Errors
 /// The smallest failing run that was found, with its log.
-pub fn check_tape(tape: &[u8]) -> Result<Stats, Box<Failure>> {
-    checked(Chance::Tape(tape))
+pub fn check_bytes(bytes: &[u8]) -> Result<Stats, Box<Failure>> {
+    checked(Chance::Bytes(bytes))
 }
 
 /// Plays a seed and returns its recording.

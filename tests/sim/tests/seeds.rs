@@ -65,9 +65,17 @@ fn play(from: u64, to: u64) -> Stats {
         }
     }
     if let Some(first) = failures.iter().min_by_key(|failure| failure.seed) {
-        panic!("{first}");
+        panic!("{first}\nmcp-proxy replay {}", recorded(first));
     }
     sum
+}
+
+/// Keeps a recording of what failed; says where.
+fn recorded(failure: &Failure) -> String {
+    let path = std::env::temp_dir().join(format!("sim-{}.jsonl", failure.seed));
+    let lines = record(failure.seed, failure.size).map(|recording| recording.lines).unwrap_or_default();
+    std::fs::write(&path, lines.join("\n") + "\n").unwrap();
+    path.display().to_string()
 }
 
 fn number(name: &str) -> Option<u64> {

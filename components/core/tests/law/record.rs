@@ -79,7 +79,7 @@ pub struct Record {
 #[derive(Debug, Clone)]
 pub enum Command {
     Write(Vec<u8>),
-    Call(CallId, Request<Bytes>),
+    Call(CallId, Box<Request<Bytes>>),
     Cancel(CallId),
     Note(Blame),
     Exit,

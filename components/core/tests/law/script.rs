@@ -382,7 +382,7 @@ impl Stage {
                     self.posted.push_back(request.body().to_vec());
                 }
                 self.calls.insert(id, live);
-                Command::Call(id, request)
+                Command::Call(id, Box::new(request))
             }
             Output::Cancel(id) => {
                 self.calls.remove(&id);
