@@ -1,12 +1,7 @@
 //! `mcp-proxy`: reads the command line, sets the sandbox up, runs the component
 //! in it, and exits with the component's exit code.
 
-use std::{
-    fs,
-    io::{Write, stderr},
-    path::Path,
-    process::exit,
-};
+use std::{fs, io::Write, path::Path, process::exit};
 
 use host_runner::{
     component, engine,
@@ -36,6 +31,7 @@ fn main() {
         Ok(Command::Replay(options)) => replay(&options),
         Err(error) => failed(&error.to_string(), USAGE),
     };
+    note::drain();
     // Leaves at once, even while a thread waits in a read of stdin.
     exit(code)
 }
@@ -94,7 +90,7 @@ fn replay(options: &Replay) -> i32 {
     };
     enter(options.component.as_deref(), |component| async {
         let output = Output::new(|| ());
-        let wasi = context(&options.guest_args(), InputFile::new(file), output.clone(), stderr());
+        let wasi = context(&options.guest_args(), InputFile::new(file), output.clone(), Stderr::new(None));
         let code = Guest::new(component, wasi, Offline).run().await;
         output.drain().await;
         code
@@ -124,10 +120,7 @@ async fn run(component: Component, options: &Options, http: Http, recording: Opt
     let output = Output::new(move || reader.close());
     tokio::spawn(signal::watch(input.clone(), options.drain_timeout));
     let args = options.guest_args();
-    let wasi = match recording {
-        None => context(&args, input, output.clone(), stderr()),
-        Some(recording) => context(&args, input, output.clone(), Stderr::new(recording)),
-    };
+    let wasi = context(&args, input, output.clone(), Stderr::new(recording));
     let guest = Guest::new(component, wasi, http);
     // As a task like the others: between them and the runtime's main future
     // there is a system call at each turn.

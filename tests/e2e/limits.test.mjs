@@ -189,3 +189,12 @@ function peakMemory(pid) {
   const [, kilobytes] = readFileSync(`/proc/${pid}/status`, "utf8").match(/^VmHWM:\s+(\d+) kB$/m);
   return Number(kilobytes) * 1024;
 }
+
+scenario("a client that does not read stderr is served all the same", { on: ["native"] }, async ({ open }) => {
+  const client = await open();
+  client.child.stderr.pause();
+  await client.bytes("noise\n".repeat(20_000));
+  assert.ok((await client.call("echo")).result);
+  client.child.stderr.resume();
+  await client.finish();
+});

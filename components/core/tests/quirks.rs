@@ -190,3 +190,18 @@ fn a_prefix_that_a_gateway_strips_is_put_back() {
         bench.silent();
     }
 }
+
+#[test]
+fn a_late_answer_to_a_request_of_ours_never_reaches_the_client() {
+    let mut bench = Bench::open_with(|config| {
+        config.quirks.late_answers = false;
+        config.keep_alive = mcp_proxy_core::KeepAlive::Every(std::time::Duration::from_secs(5));
+    });
+    bench.wait(5_000);
+    let ping = bench.called("POST ping ours");
+    let id = bench.rpc_id(ping);
+    bench.sse(ping);
+    bench.event(ping, &result(&id));
+    bench.event(ping, &result(&id));
+    bench.silent();
+}

@@ -1,6 +1,5 @@
-//! Stderr of a component that records: what begins with a record separator
-//! (RFC 7464) is a line of the recording, every other line is for people and
-//! goes on at once.
+//! Stderr of a component: what begins with a record separator (RFC 7464) is a
+//! line of the recording, every other line is for people.
 
 use std::{
     io::{self, Write},
@@ -16,7 +15,7 @@ use wasmtime_wasi::{
 };
 
 use super::lock;
-use crate::record::Recording;
+use crate::{note, record::Recording};
 
 const SEPARATOR: u8 = 0x1e;
 /// The most that one write may bring.
@@ -27,8 +26,27 @@ const PERMIT: usize = 64 * 1024;
 pub struct Stderr(Arc<Mutex<Splitter>>);
 
 impl Stderr {
-    pub fn new(mut recording: Recording) -> Self {
-        Self(Arc::new(Mutex::new(Splitter::new(io::stderr(), move |line| recording.write(line)))))
+    pub fn new(mut recording: Option<Recording>) -> Self {
+        let record = move |line| {
+            if let Some(recording) = &mut recording {
+                recording.write(line);
+            }
+        };
+        Self(Arc::new(Mutex::new(Splitter::new(Notes, record))))
+    }
+}
+
+/// Lines for people.
+struct Notes;
+
+impl Write for Notes {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        note::write(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

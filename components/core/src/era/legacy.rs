@@ -266,6 +266,11 @@ impl Legacy {
         self.phase == Phase::Open && self.memory.initialize.is_some()
     }
 
+    /// The id is of a request of ours.
+    pub(crate) fn ours(&self, id: &Id) -> bool {
+        self.ids.made(id)
+    }
+
     /// Asks the server for a sign of life.
     pub(crate) fn ping(&mut self) -> Parcel {
         let id = self.ids.next();
@@ -350,6 +355,14 @@ impl Memory {
 impl OurIds {
     fn next(&mut self) -> Id {
         self.next += 1;
-        Id::named(&format!("mcp-proxy-{:016x}-{}", self.prefix, self.next))
+        Id::named(&format!("{}{}", self.beginning(), self.next))
+    }
+
+    fn made(&self, id: &Id) -> bool {
+        id.text().trim_start_matches('"').starts_with(&self.beginning())
+    }
+
+    fn beginning(&self) -> String {
+        format!("mcp-proxy-{:016x}-", self.prefix)
     }
 }

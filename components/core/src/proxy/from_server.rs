@@ -134,7 +134,8 @@ impl Proxy {
 
     fn late_answer(&mut self, id: Option<&Id>, message: Message) {
         self.note(Note::LateAnswer);
-        if id.is_some() && !self.config.quirks.late_answers {
+        let client = id.is_some_and(|id| !self.era.ours(id));
+        if client && !self.config.quirks.late_answers {
             self.write_message(message.bytes);
         }
     }
