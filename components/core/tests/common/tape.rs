@@ -44,7 +44,9 @@ impl Tape {
 fn described(output: &Output) -> String {
     match output {
         Output::Call(id, request) => format!("{id:?} {}", outline(request)),
-        Output::Write(..) | Output::Cancel(_) | Output::Note(_) | Output::Exit(_) => format!("{output:?}"),
+        // Not by `Debug`, which takes long over megabytes.
+        Output::Write(_, line) => format!("write {}", String::from_utf8_lossy(line)),
+        Output::Cancel(_) | Output::Note(_) | Output::Exit(_) => format!("{output:?}"),
     }
 }
 
@@ -53,5 +55,6 @@ fn described(output: &Output) -> String {
 fn outline(request: &Request<Bytes>) -> String {
     let names: Vec<_> = request.headers().keys().collect();
     let (method, uri) = (request.method(), request.uri());
-    format!("{method} {:?} {} {names:?} {:?}", uri.authority(), uri.to_string().len(), request.body())
+    let body = String::from_utf8_lossy(request.body());
+    format!("{method} {:?} {} {names:?} {body}", uri.authority(), uri.to_string().len())
 }
