@@ -3,10 +3,11 @@
 //! nobody waits: the recording has the times. What the machine does with a
 //! fact is the core's business; here it is only put into words.
 
-use crate::log::{self, Level};
+use crate::log::Level;
 use http::HeaderMap;
 use mcp_proxy_core::record::{Reader, Start};
 use mcp_proxy_core::{Exit, Input, Note, Output, Proxy, Side, Sink, Time};
+use mcp_proxy_words::words;
 use std::io::{self, BufRead, BufWriter, Write};
 
 /// As much of a body is shown, in characters, unless everything is to be told.
@@ -98,7 +99,7 @@ impl<W: Write> Printer<W> {
             }
             Output::Cancel(call) => format!("#{} cancel", call.0),
             Output::Note(note) => {
-                let (tag, text) = mcp_proxy_words::words(note);
+                let (tag, text) = words(note);
                 format!("[{tag}] {text}")
             }
             Output::Exit(Exit::Drained) => "exit: everything is answered".to_owned(),
