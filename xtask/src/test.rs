@@ -8,10 +8,11 @@ use std::process::Command;
 
 type Part = (&'static str, fn() -> Result<()>);
 
-const PARTS: [Part; 7] = [
+const PARTS: [Part; 8] = [
     ("lint", lint),
     ("core", core),
     ("sim", sim),
+    ("fuzz", fuzz),
     ("host", host),
     ("wasm", wasm),
     ("component", built_component),
@@ -62,6 +63,12 @@ fn core() -> Result<()> {
 fn sim() -> Result<()> {
     let arguments = ["test", "--locked", "--package", "mcp-proxy-sim", "--", "--nocapture"];
     step::run("simulator", &mut cargo(&arguments))
+}
+
+/// The corpora of the fuzz targets, and inputs near them.
+fn fuzz() -> Result<()> {
+    let arguments = ["test", "--locked", "--package", "mcp-proxy-fuzz", "--", "--nocapture"];
+    step::run("fuzz targets, without a fuzzer", &mut cargo(&arguments))
 }
 
 /// The runner's own tests, built like the tool that compiles for it.
