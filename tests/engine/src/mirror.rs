@@ -1,8 +1,8 @@
-//! The vocabulary of the core in that of the WIT, case by case. No match has a
-//! wildcard, and none stands in the engine for the other way: a case that is
-//! added to the core and not to the WIT does not compile here, one that is
-//! added to the WIT and not to the core does not compile there. So the two
-//! cannot drift apart.
+//! The vocabulary of the core in that of the WIT, case by case. The engine
+//! translates the other way, and neither has a wildcard: a case that the core
+//! has and the WIT has not does not compile here, one that only the WIT has
+//! does not compile there. So the two cannot drift apart. The settings, which
+//! the core does not let others list, are compared in `tests/replay`.
 
 use crate::machine;
 use mcp_proxy_core as core;
