@@ -16,6 +16,7 @@ const PARTS: [Part; 8] = [
     ("host", host),
     ("wasm", wasm),
     ("component", built_component),
+    ("engine", engine),
     ("e2e", e2e),
 ];
 
@@ -46,6 +47,10 @@ fn lint() -> Result<()> {
         "mcp-proxy-engine",
         "--exclude",
         "host-runner",
+        "--exclude",
+        "embed-rust",
+        "--exclude",
+        "mcp-proxy-engine-tests",
         "--all-targets",
     ];
     step::run("clippy", cargo(&native).args(["--", "-D", "warnings"]))?;
@@ -101,6 +106,26 @@ fn built_component() -> Result<()> {
     component::check_no_imports(&target().join("wasm32-unknown-unknown/guest/examples/module.wasm"))
 }
 
+/// The engine in foreign hosts: against the native core, against absurd facts,
+/// and in the examples. Built like the runner's compiler, which needs the same
+/// of wasmtime.
+fn engine() -> Result<()> {
+    build::engine()?;
+    component::check_engine()?;
+    tools::npm_packages()?;
+    let packages = ["--profile", "tool", "--locked", "--package", "mcp-proxy-engine-tests", "--package", "embed-rust"];
+    let visible = ["--", "--nocapture", "--test-threads", "1"];
+    step::run("the engine and its Rust host", cargo(&["test"]).args(packages).args(visible))?;
+    if let Some(python) = tools::python_packages("python-wasmtime", "examples/embed-python/requirements.txt")? {
+        let host = format!("{}\n{}", python.display(), root().join("examples/embed-python/host.py").display());
+        let session = ["--test", "session"];
+        let mut test = cargo(&["test"]);
+        step::run("the Python host", test.args(packages).args(session).args(visible).env("EMBED_HOST", host))?;
+    }
+    let lint = ["--all-targets", "--", "-D", "warnings"];
+    step::run("clippy for the engine's hosts", cargo(&["clippy"]).args(packages).args(lint))
+}
+
 /// Real clients and servers around both shells.
 fn e2e() -> Result<()> {
     build::all()?;
@@ -109,7 +134,7 @@ fn e2e() -> Result<()> {
     let folder = root().join("tests/e2e");
     let mut command = Command::new("node");
     command.arg("run.mjs").current_dir(folder).env("WASMTIME", wasmtime).env("MCP_PROXY_DIST", dist());
-    if let Some(python) = tools::python_packages()? {
+    if let Some(python) = tools::python_packages("python-mcp", "tests/fixtures/python/requirements.txt")? {
         command.env("MCP_PROXY_PYTHON", python);
     }
     step::run("end to end", &mut command)

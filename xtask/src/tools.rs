@@ -67,16 +67,16 @@ pub(crate) fn npm_packages() -> Result<()> {
     Ok(())
 }
 
-/// A Python with the packages of the Python fixture, exactly as pinned; none
-/// where there is no Python that can take them.
-pub(crate) fn python_packages() -> Result<Option<PathBuf>> {
+/// A Python with the packages that this list pins, in an environment of that
+/// name; none where there is no Python that can take them.
+pub(crate) fn python_packages(name: &str, list: &str) -> Result<Option<PathBuf>> {
     let Some(python) = python() else {
-        say("no Python 3.11 or later with venv: the tests with the Python server are skipped");
+        say("no Python 3.11 or later with venv: the tests with Python are skipped");
         return Ok(None);
     };
-    let folder = cache_dir()?.join("tools/python-mcp");
+    let folder = cache_dir()?.join("tools").join(name);
     let binary = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
-    let list = root().join("tests/fixtures/python/requirements.txt");
+    let list = root().join(list);
     let stamp = folder.join(".installed-requirements");
     let wanted = std::fs::read(&list)?;
     let runs = output(Command::new(&binary).arg("--version")).is_some();
