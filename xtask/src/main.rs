@@ -18,7 +18,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask build          dist/mcp-proxy.wasm and dist/mcp-proxy
 cargo xtask demo           build, then run a scripted session with an embedded server
-cargo xtask test [PART…]   everything, or some of: lint core sim host wasm component e2e
+cargo xtask test [PART…]   everything, or some of: lint core sim host wasm component e2e examples
 cargo xtask bench [--full] measure against other proxies; writes bench/RESULTS.md
 ";
 

@@ -8,7 +8,7 @@ use std::process::Command;
 
 type Part = (&'static str, fn() -> Result<()>);
 
-const PARTS: [Part; 7] = [
+const PARTS: [Part; 8] = [
     ("lint", lint),
     ("core", core),
     ("sim", sim),
@@ -16,6 +16,7 @@ const PARTS: [Part; 7] = [
     ("wasm", wasm),
     ("component", built_component),
     ("e2e", e2e),
+    ("examples", examples),
 ];
 
 pub(crate) fn run(names: &[String]) -> Result<()> {
@@ -98,7 +99,7 @@ fn built_component() -> Result<()> {
 fn e2e() -> Result<()> {
     build::all()?;
     let wasmtime = tools::wasmtime()?;
-    tools::npm_packages()?;
+    tools::npm_packages("tests/e2e")?;
     let folder = root().join("tests/e2e");
     let mut command = Command::new("node");
     command.arg("run.mjs").current_dir(folder).env("WASMTIME", wasmtime).env("MCP_PROXY_DIST", dist());
@@ -106,4 +107,26 @@ fn e2e() -> Result<()> {
         command.env("MCP_PROXY_PYTHON", python);
     }
     step::run("end to end", &mut command)
+}
+
+/// Hosts that embed the engine, with real peers.
+fn examples() -> Result<()> {
+    build::engine()?;
+    let folders = ["examples/embed-js", "examples/embed-browser"];
+    for folder in ["tests/e2e"].iter().chain(&folders) {
+        tools::npm_packages(folder)?;
+    }
+    let [node, browser] = folders.map(|folder| root().join(folder));
+    step::run("transpile the engine", npm("transpile").current_dir(&node))?;
+    step::run("the engine in Node.js", npm("test").current_dir(&node))?;
+    if !tools::chromium() {
+        return Ok(());
+    }
+    step::run("the engine in a browser", npm("test").current_dir(&browser))
+}
+
+fn npm(script: &str) -> Command {
+    let mut command = Command::new("npm");
+    command.args(["run", "--silent", script]);
+    command
 }
