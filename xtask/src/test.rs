@@ -8,7 +8,7 @@ use std::process::Command;
 
 type Part = (&'static str, fn() -> Result<()>);
 
-const PARTS: [Part; 8] = [
+const PARTS: [Part; 10] = [
     ("lint", lint),
     ("core", core),
     ("sim", sim),
@@ -18,6 +18,7 @@ const PARTS: [Part; 8] = [
     ("component", built_component),
     ("engine", engine),
     ("e2e", e2e),
+    ("examples", examples),
 ];
 
 pub(crate) fn run(names: &[String]) -> Result<()> {
@@ -112,7 +113,7 @@ fn built_component() -> Result<()> {
 fn engine() -> Result<()> {
     build::engine()?;
     component::check_engine()?;
-    tools::npm_packages()?;
+    tools::npm_packages("tests/e2e")?;
     let packages = ["--profile", "tool", "--locked", "--package", "mcp-proxy-engine-tests", "--package", "embed-rust"];
     let visible = ["--", "--nocapture", "--test-threads", "1"];
     step::run("the engine and its Rust host", cargo(&["test"]).args(packages).args(visible))?;
@@ -130,7 +131,7 @@ fn engine() -> Result<()> {
 fn e2e() -> Result<()> {
     build::all()?;
     let wasmtime = tools::wasmtime()?;
-    tools::npm_packages()?;
+    tools::npm_packages("tests/e2e")?;
     let folder = root().join("tests/e2e");
     let mut command = Command::new("node");
     command.arg("run.mjs").current_dir(folder).env("WASMTIME", wasmtime).env("MCP_PROXY_DIST", dist());
@@ -138,4 +139,26 @@ fn e2e() -> Result<()> {
         command.env("MCP_PROXY_PYTHON", python);
     }
     step::run("end to end", &mut command)
+}
+
+/// Hosts that embed the engine, with real peers.
+fn examples() -> Result<()> {
+    build::engine()?;
+    let folders = ["examples/embed-js", "examples/embed-browser"];
+    for folder in ["tests/e2e"].iter().chain(&folders) {
+        tools::npm_packages(folder)?;
+    }
+    let [node, browser] = folders.map(|folder| root().join(folder));
+    step::run("transpile the engine", npm("transpile").current_dir(&node))?;
+    step::run("the engine in Node.js", npm("test").current_dir(&node))?;
+    if !tools::chromium() {
+        return Ok(());
+    }
+    step::run("the engine in a browser", npm("test").current_dir(&browser))
+}
+
+fn npm(script: &str) -> Command {
+    let mut command = Command::new("npm");
+    command.args(["run", "--silent", script]);
+    command
 }

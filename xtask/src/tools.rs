@@ -46,8 +46,8 @@ pub(crate) fn wasmtime() -> Result<PathBuf> {
     Ok(binary)
 }
 
-/// The npm packages of the end-to-end tests, exactly as locked.
-pub(crate) fn npm_packages() -> Result<()> {
+/// The npm packages of this folder, exactly as locked.
+pub(crate) fn npm_packages(folder: &str) -> Result<()> {
     for tool in ["node", "npm"] {
         if output(Command::new(tool).arg("--version")).is_none() {
             bail!(
@@ -55,7 +55,7 @@ pub(crate) fn npm_packages() -> Result<()> {
             );
         }
     }
-    let folder = root().join("tests/e2e");
+    let folder = root().join(folder);
     let lock = folder.join("package-lock.json");
     let stamp = folder.join("node_modules/.installed-lock");
     let wanted = std::fs::read(&lock)?;
@@ -65,6 +65,27 @@ pub(crate) fn npm_packages() -> Result<()> {
     run("npm ci", Command::new("npm").args(["ci", "--no-progress"]).current_dir(&folder))?;
     std::fs::write(stamp, wanted)?;
     Ok(())
+}
+
+/// Whether there is a Chromium for the page of `examples/embed-browser`; on a
+/// Debian where we may, it is installed.
+pub(crate) fn chromium() -> bool {
+    let binary = std::env::var_os("CHROMIUM").map_or_else(|| PathBuf::from("/usr/bin/chromium"), PathBuf::from);
+    let is_root = || output(Command::new("id").arg("-u")).as_deref() == Some("0");
+    let has_apt = || output(Command::new("apt-get").arg("--version")).is_some();
+    if !binary.exists() && is_root() && has_apt() {
+        let install = ["install", "--yes", "--no-install-recommends", "chromium"];
+        let mut command = Command::new("apt-get");
+        if let Err(error) =
+            run("apt-get install chromium", command.args(install).env("DEBIAN_FRONTEND", "noninteractive"))
+        {
+            say(&format!("{error:#}"));
+        }
+    }
+    if !binary.exists() {
+        say(&format!("no {}: the test in a browser is skipped", binary.display()));
+    }
+    binary.exists()
 }
 
 /// A Python with the packages that this list pins, in an environment of that
