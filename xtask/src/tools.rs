@@ -74,11 +74,15 @@ pub(crate) fn chromium() -> bool {
     let is_root = || output(Command::new("id").arg("-u")).as_deref() == Some("0");
     let has_apt = || output(Command::new("apt-get").arg("--version")).is_some();
     if !binary.exists() && is_root() && has_apt() {
+        let apt = |arguments: &[&str]| {
+            let mut command = Command::new("apt-get");
+            run(
+                &format!("apt-get {}", arguments.join(" ")),
+                command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive"),
+            )
+        };
         let install = ["install", "--yes", "--no-install-recommends", "chromium"];
-        let mut command = Command::new("apt-get");
-        if let Err(error) =
-            run("apt-get install chromium", command.args(install).env("DEBIAN_FRONTEND", "noninteractive"))
-        {
+        if let Err(error) = apt(&["update"]).and_then(|()| apt(&install)) {
             say(&format!("{error:#}"));
         }
     }
