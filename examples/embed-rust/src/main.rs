@@ -19,6 +19,9 @@ use tokio::task::JoinSet;
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Engine, Result, Store};
 
+/// The most that one read of stdin takes.
+const READ: usize = 64 << 10;
+
 #[tokio::main(flavor = "current_thread")]
 #[expect(clippy::too_many_lines, reason = "the whole loop is read at once")]
 async fn main() -> Result<()> {
@@ -44,7 +47,7 @@ async fn main() -> Result<()> {
     let (lines, queue) = unbounded_channel();
     let (report, mut written) = unbounded_channel();
     let writer = tokio::spawn(write(queue, report));
-    let (mut stdin, mut buffer) = (tokio::io::stdin(), Vec::with_capacity(64 << 10));
+    let (mut stdin, mut buffer) = (tokio::io::stdin(), Vec::with_capacity(READ));
 
     'host: loop {
         // Start whatever the machine asks for; wait for none of it.
@@ -77,7 +80,7 @@ async fn main() -> Result<()> {
         let facts = tokio::select! {
             read = stdin.read_buf(&mut buffer), if listen => match read {
                 Ok(0) | Err(_) => vec![Input::Eof(Side::Client)],
-                Ok(_) => vec![Input::Bytes((Side::Client, buffer.drain(..).collect()))],
+                Ok(_) => vec![Input::Bytes((Side::Client, std::mem::replace(&mut buffer, Vec::with_capacity(READ))))],
             },
             Some(result) = written.recv() => match result {
                 Ok(count) => vec![Input::Flushed((Sink::Side(Side::Client), count))],

@@ -3,6 +3,14 @@
 //! the engine. Another host has to pass the same: `EMBED_HOST` is its command,
 //! word by word on lines of their own.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and tells what it counted"
+)]
+
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::net::TcpListener;
