@@ -3,6 +3,14 @@
 //! than was written, lets time run backwards, and talks on after the end.
 //! Memory stays within the machine's bound, and nothing follows `exit`.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and tells what it counted"
+)]
+
 use mcp_proxy_engine_tests::machine::{
     CallError, Config, ConfigError, Head, Input, KeepAlive, Output, Quirks, Side, Sink, Source, Transport,
 };

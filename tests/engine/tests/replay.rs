@@ -3,6 +3,14 @@
 //! compared in the words of the WIT, into which `mirror` puts what the core
 //! says; that no case is missing there is the compiler's business.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and tells what it counted"
+)]
+
 use mcp_proxy_core::record::{Reader, Start};
 use mcp_proxy_core::{Input, Side, Source, Time};
 use mcp_proxy_engine_tests::{Engine, Instance, Proxy, config, deadline, input, machine, output};
