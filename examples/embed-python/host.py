@@ -6,7 +6,7 @@ report to one queue. Copy it as the start of a host of your own:
 
 The wasmtime package gives a variant as its bare payload where the type of the
 payload tells the case: a source or sink is "client" or the number of a call.
-It converts byte by byte, about a microsecond each: megabytes take seconds.
+It converts byte by byte, a few microseconds each: megabytes take seconds.
 """
 
 import http.client
