@@ -53,7 +53,7 @@ impl Server {
 
     pub(crate) fn notify(&mut self, key: u64) {
         let filler = "x".repeat(if self.large { 100_000 } else { 0 });
-        let params = format!(r#"{{"s":{key},"f":"{filler}"}}"#);
+        let params = format!(r#"{{"s":{key},"q":{},"f":"{filler}"}}"#, self.new_number());
         self.unasked(key, format!(r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{params}}}"#));
     }
 

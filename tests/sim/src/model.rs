@@ -23,6 +23,10 @@ pub(crate) struct Model {
     pub(crate) asked: u64,
     /// Requests that the server answered.
     pub(crate) served: u64,
+    /// The longest that a request may take.
+    total: Option<u64>,
+    /// By stream, the number of the last notification.
+    last: BTreeMap<u64, u64>,
     /// Questions of the server that the client has read and not answered.
     questions: BTreeSet<String>,
     /// What the machine answered for the server.
@@ -35,6 +39,7 @@ pub(crate) struct Model {
 
 #[derive(Debug)]
 struct Request {
+    asked: u64,
     mark: u64,
     method: &'static str,
 }
@@ -49,6 +54,10 @@ struct Told {
 }
 
 impl Model {
+    pub(crate) fn new(total: Option<u64>) -> Self {
+        Self { total, ..Self::default() }
+    }
+
     pub(crate) fn reproach(&mut self, reproach: String) {
         self.reproaches.push(reproach);
     }
@@ -58,7 +67,7 @@ impl Model {
     }
 
     /// The client said this to the machine.
-    pub(crate) fn claimed(&mut self, claim: &Claim) {
+    pub(crate) fn claimed(&mut self, now: u64, claim: &Claim) {
         match claim {
             Claim::Request { id, mark, method } => {
                 self.asked += 1;
@@ -66,7 +75,7 @@ impl Model {
                 if self.open.contains_key(id) {
                     *self.refusals.entry(id.clone()).or_default() += 1;
                 } else {
-                    self.open.insert(id.clone(), Request { mark: *mark, method });
+                    self.open.insert(id.clone(), Request { asked: now, mark: *mark, method });
                 }
             }
             Claim::Broken { id } => {
@@ -94,7 +103,7 @@ impl Model {
     }
 
     /// The machine wrote a line; returns what it says.
-    pub(crate) fn wrote(&mut self, line: &[u8], ledger: &Ledger) -> Value {
+    pub(crate) fn wrote(&mut self, now: u64, line: &[u8], ledger: &Ledger) -> Value {
         self.unwritten += line.len();
         if self.unwritten > UNWRITTEN {
             self.reproach(format!("{} bytes unwritten", self.unwritten));
@@ -107,7 +116,7 @@ impl Model {
         }
         match (value.get("id"), value.get("method")) {
             (Some(Value::Null), _) => self.reproach(format!("null id: {text}")),
-            (Some(id), None) => self.answered(&id.to_string(), &value, ledger),
+            (Some(id), None) => self.answered(now, &id.to_string(), &value, ledger),
             (_, Some(_)) if !ledger.said(text.trim_end()) => self.reproach(format!("invented: {text}")),
             (None, None) => self.reproach(format!("no message: {text}")),
             (Some(id), Some(_)) if !self.questions.insert(id.to_string()) => {
@@ -116,9 +125,19 @@ impl Model {
             (_, Some(_)) => {
                 let withdrawn = value.pointer("/params/requestId").map(Value::to_string).unwrap_or_default();
                 self.questions.remove(&withdrawn);
+                self.in_order(&value);
             }
         }
         value
+    }
+
+    /// What is said on a stream comes in order; what is resumed may come twice.
+    fn in_order(&mut self, value: &Value) {
+        let part = |name| value.pointer(name).and_then(Value::as_u64);
+        let (Some(stream), Some(number)) = (part("/params/s"), part("/params/q")) else { return };
+        if self.last.insert(stream, number).is_some_and(|last| last > number) {
+            self.reproach(format!("out of order on stream {stream}: {number}"));
+        }
     }
 
     /// The session is gone, and with it the server's questions.
@@ -126,7 +145,7 @@ impl Model {
         self.questions.clear();
     }
 
-    fn answered(&mut self, id: &str, value: &Value, ledger: &Ledger) {
+    fn answered(&mut self, now: u64, id: &str, value: &Value, ledger: &Ledger) {
         let refused = value.pointer("/error/code").and_then(Value::as_i64).is_some_and(|code| code <= -32600);
         if let Some(owed) = self.refusals.get_mut(id).filter(|_| refused) {
             *owed -= 1;
@@ -136,6 +155,9 @@ impl Model {
             return;
         }
         let Some(open) = self.open.remove(id) else { return self.reproach(format!("unasked: {value}")) };
+        if self.total.is_some_and(|total| now > open.asked + total) {
+            self.reproach(format!("asked at {}, answered at {now}: {value}", open.asked));
+        }
         if let Some(data) = value.pointer("/error/data").filter(|data| data.get("phase").is_some()) {
             return self.told.push(Told::new(open.mark, data));
         }

@@ -126,7 +126,7 @@ impl World {
     }
 
     fn written(&mut self, line: &Bytes) {
-        let value = self.model.wrote(line, &self.server.ledger);
+        let value = self.model.wrote(self.now, line, &self.server.ledger);
         self.stdout.push_back(line.len());
         let wait = self.dice.between(0, self.slowness);
         self.plan(wait, Happening::Flush);

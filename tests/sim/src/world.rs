@@ -87,7 +87,7 @@ impl World {
             client: Client::new(chance, weather, size.requests),
             server: Server::new(chance, weather, size.server),
             network: Network::new(chance, weather, size.network),
-            model: Model::default(),
+            model: Model::new(weather.limits.total),
             calls: Calls::new(polled),
             trace,
             tape: Tape::default(),
@@ -249,7 +249,7 @@ impl World {
         let cut = usize::try_from(self.dice.between(0, u64::try_from(line.text.len()).unwrap_or(0))).unwrap_or(0);
         let (head, tail) = text.as_bytes().split_at(cut);
         self.tell(Input::Bytes(Side::Client, head));
-        line.claims.iter().for_each(|claim| self.model.claimed(claim));
+        line.claims.iter().for_each(|claim| self.model.claimed(self.now, claim));
         self.tell(Input::Bytes(Side::Client, tail));
     }
 
