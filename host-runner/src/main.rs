@@ -18,7 +18,8 @@ use wasmtime::component::Component;
 use wasmtime_wasi::cli::InputFile;
 
 /// Many small, short-lived pieces per message: a seventh of the runner's time
-/// with the system's allocator.
+/// with the system's allocator. Without huge pages, which would double its
+/// memory.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
