@@ -24,7 +24,7 @@ pub struct Size {
 
 impl Default for Size {
     fn default() -> Self {
-        Self { requests: 0xff, network: 0x3ff, server: 0x3ff }
+        Self { requests: 0xfff, network: 0xfff, server: 0xfff }
     }
 }
 
