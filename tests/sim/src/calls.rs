@@ -2,6 +2,7 @@
 //! none repeats what may have been carried out, and there are few of them
 //! while nothing is asked.
 
+use crate::habit::GONE;
 use crate::ledger::mark;
 use http::{Method, Request};
 use mcp_proxy_core::{CallError, CallId};
@@ -35,6 +36,8 @@ struct Live {
     method: Method,
     mark: Option<u64>,
     listens: Option<String>,
+    /// What was read of a response that says that nothing was carried out.
+    excuse: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +79,8 @@ impl Calls {
         repeatable: impl Fn(u64) -> bool,
     ) -> Vec<String> {
         let message = serde_json::from_slice::<Value>(request.body().as_ref()).unwrap_or_default();
-        let live = Live { method: request.method().clone(), mark: mark(&message), listens: listens(request) };
+        let (method, mark, listens) = (request.method().clone(), mark(&message), listens(request));
+        let live = Live { method, mark, listens, excuse: Vec::new() };
         let mut wrong = Vec::new();
         if self.over.contains(&call) || self.live.contains_key(&call) {
             wrong.push(format!("call {} is not new", call.0));
@@ -121,13 +125,14 @@ impl Calls {
         }
     }
 
-    /// The machine has read the end of that response. `refused`: in which the
-    /// server says that nothing was carried out.
-    pub(crate) fn ended(&mut self, call: CallId, refused: bool) {
-        if refused {
+    /// The machine has read this in a response that says, as a whole, that
+    /// nothing was carried out.
+    pub(crate) fn excused(&mut self, call: CallId, chunk: &[u8]) {
+        let Some(live) = self.live.get_mut(&call) else { return };
+        live.excuse.extend_from_slice(chunk);
+        if String::from_utf8_lossy(&live.excuse).contains(GONE) {
             self.refused(call);
         }
-        self.over(call);
     }
 
     pub(crate) fn failed(&mut self, call: CallId, error: CallError) {

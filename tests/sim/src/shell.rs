@@ -68,9 +68,14 @@ impl World {
                     self.tell(Input::Head(call, response.into_parts().0));
                 }
             }
-            Piece::Chunk(bytes) => self.tell(Input::Chunk(call, &bytes)),
+            Piece::Chunk(bytes) => {
+                if self.server.ledger.refused(call) {
+                    self.calls.excused(call, &bytes);
+                }
+                self.tell(Input::Chunk(call, &bytes));
+            }
             Piece::End => {
-                self.calls.ended(call, self.server.ledger.refused(call));
+                self.calls.over(call);
                 self.tell(Input::End(call));
             }
             Piece::Failed(error) => {

@@ -26,7 +26,7 @@ const LEAVING: u64 = 5_000 + 2_000;
 /// After so long without a question nothing of it is left in the machine.
 const FORGOTTEN: u64 = 61_000;
 /// What the machine is worth in text when it holds nothing but a session.
-const EMPTY: usize = 9 << 10;
+const EMPTY: usize = 12 << 10;
 
 #[derive(Debug)]
 pub(crate) struct World {
