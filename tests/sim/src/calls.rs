@@ -2,7 +2,7 @@
 //! none repeats what may have been carried out, and there are few of them
 //! while nothing is asked.
 
-use crate::habit::GONE;
+use crate::habit::{GONE, Habits, Kind};
 use crate::ledger::mark;
 use http::{Method, Request};
 use mcp_proxy_core::{CallError, CallId};
@@ -24,6 +24,8 @@ pub(crate) struct Calls {
     /// When the calls of the last minute began.
     recent: VecDeque<u64>,
     most: usize,
+    /// The server speaks HTTP+SSE: there is one stream.
+    one_stream: bool,
     /// Sessions that were told that there is no listening stream.
     deaf: BTreeSet<String>,
     /// How often `initialized` was sent in a session; twice is the client's fault.
@@ -48,14 +50,15 @@ enum Outcome {
 }
 
 impl Calls {
-    /// `polled`: the server asks to be called often.
-    pub(crate) fn new(polled: bool) -> Self {
+    pub(crate) fn new(server: &Habits) -> Self {
+        let polled = server.retry.is_some_and(|retry| retry < 500);
         Self {
             live: BTreeMap::new(),
             over: BTreeSet::new(),
             outcomes: BTreeMap::new(),
             recent: VecDeque::new(),
             most: if polled { MOST_POLLED } else { MOST_IDLE },
+            one_stream: server.kind == Kind::Sse,
             deaf: BTreeSet::new(),
             greetings: BTreeMap::new(),
             started: 0,
@@ -84,6 +87,9 @@ impl Calls {
         let mut wrong = Vec::new();
         if self.over.contains(&call) || self.live.contains_key(&call) {
             wrong.push(format!("call {} is not new", call.0));
+        }
+        if self.one_stream && live.method == Method::GET && self.live.values().any(|live| live.method == Method::GET) {
+            wrong.push(format!("call {} asks for a second stream", call.0));
         }
         if request.uri().host() != Some("server.test") {
             wrong.push(format!("a call to {}", request.uri()));

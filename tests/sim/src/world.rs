@@ -81,14 +81,13 @@ pub(crate) enum Happening {
 
 impl World {
     pub(crate) fn new(chance: Chance<'_>, size: Size, weather: &Weather, trace: Trace) -> Option<Self> {
-        let polled = weather.server.retry.is_some_and(|retry| retry < 500);
         let mut world = Self {
             proxy: Proxy::new(&weather.config()?, chance.seed(), Time(0)),
             client: Client::new(chance, weather, size.requests),
             server: Server::new(chance, weather, size.server),
             network: Network::new(chance, weather, size.network),
             model: Model::new(weather.limits.total),
-            calls: Calls::new(polled),
+            calls: Calls::new(&weather.server),
             trace,
             tape: Tape::default(),
             dice: chance.dice(Owner::World),
