@@ -555,3 +555,28 @@ fn a_total_limit_holds_while_a_request_waits_for_its_session() {
     bench.error_delivered("2", "no");
     bench.silent();
 }
+
+#[test]
+fn a_lost_session_is_no_sign_of_life_for_what_hangs_in_it() {
+    let mut bench = Bench::open();
+    bench.say(&tool("1"));
+    let hanging = bench.called("POST tools/call 1");
+    bench.wait(200_000);
+    bench.say(&tool("2"));
+    let call = bench.called("POST tools/call 2");
+    bench.head(call, 404, &[]);
+    bench.cancelled(call);
+    let initialize = bench.called("POST initialize ours");
+    bench.reopened(initialize, "s2");
+    let initialized = bench.called("POST notifications/initialized");
+    bench.accept(initialized);
+    let listen = bench.called("GET");
+    bench.head(listen, 405, &[]);
+    let call = bench.called("POST tools/call 2");
+    bench.cancelled(listen);
+    bench.json(call, &result("2"));
+    bench.wrote(&result("2"));
+    assert_eq!(bench.wait_for_deadline(), (100_000, mcp_proxy_core::Why::Quiet));
+    bench.cancelled(hanging);
+    bench.error_delivered("1", "maybe");
+}

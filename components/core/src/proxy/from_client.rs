@@ -95,7 +95,9 @@ impl Proxy {
 
     /// The client will not answer these; the server's silence counts again.
     pub(super) fn drop_asks(&mut self) -> Vec<Id> {
-        self.back.touch_all(self.now);
+        if self.route.client_owes() {
+            self.back.touch_all(self.now);
+        }
         self.route.drop_asks()
     }
 
