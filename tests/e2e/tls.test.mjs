@@ -43,8 +43,8 @@ native(
     });
     assert.match(error.message, /TLS/);
     assert.equal(error.data.delivered, "no");
-    assert.match(client.stderr, /certificate|UnknownIssuer|issuer/i);
     await client.finish();
+    assert.match(client.stderr, /certificate|UnknownIssuer|issuer/i);
     assert.deepEqual(server.log, []);
   },
 );
