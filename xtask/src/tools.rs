@@ -62,7 +62,12 @@ pub(crate) fn npm_packages(folder: &str) -> Result<()> {
     if std::fs::read(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(());
     }
-    run("npm ci", Command::new("npm").args(["ci", "--no-progress"]).current_dir(&folder))?;
+    let npm = |arguments: &[&str]| {
+        run(&format!("npm {}", arguments.join(" ")), Command::new("npm").args(arguments).current_dir(&folder))
+    };
+    // A lock file made where the registry lacks packages for other systems is
+    // refused by `npm ci`, and followed by `npm install`.
+    npm(&["ci", "--no-progress"]).or_else(|_| npm(&["install", "--no-save", "--no-progress"]))?;
     std::fs::write(stamp, wanted)?;
     Ok(())
 }
