@@ -16,6 +16,11 @@ pub enum Side {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub u64);
 
+/// Names one HTTP exchange that a client started. The shell makes it, and
+/// never uses it twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ExchangeId(pub u64);
+
 /// Something the shell reads from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
@@ -32,6 +37,8 @@ pub enum Sink {
     Side(Side),
     /// The request body of a call.
     Call(CallId),
+    /// The response to a client.
+    Exchange(ExchangeId),
 }
 
 /// A fact, in the past tense.
@@ -43,6 +50,11 @@ pub enum Input<'a> {
     Bytes(Side, &'a [u8]),
     /// The peer will send no more.
     Eof(Side),
+    /// A client made an HTTP request. Who the client is, and whether it may, the
+    /// shell has looked into.
+    Request(ExchangeId, http::request::Parts, Bytes),
+    /// The client no longer reads the response.
+    Gone(ExchangeId),
     /// A call's response began.
     Head(CallId, http::response::Parts),
     /// A piece of a call's response body arrived.
@@ -51,8 +63,8 @@ pub enum Input<'a> {
     End(CallId),
     /// A call failed, before or in the middle of its response.
     Failed(CallId, CallError),
-    /// That many more bytes have left: of [`Output::Write`], or of the body of
-    /// an [`Output::Call`].
+    /// That many more bytes have left: of [`Output::Write`], of [`Output::Send`],
+    /// or of the body of an [`Output::Call`].
     Flushed(Sink, usize),
     /// The client can no longer be reached, or the shell must leave now.
     Shutdown,
@@ -68,6 +80,14 @@ pub enum Output {
     Call(CallId, http::Request<Bytes>),
     /// Drop that exchange; no fact about it is wanted any more.
     Cancel(CallId),
+    /// Begin the response to a client.
+    Respond(ExchangeId, http::response::Parts),
+    /// Write these bytes to the response, in order.
+    Send(ExchangeId, Bytes),
+    /// The response is complete.
+    Finish(ExchangeId),
+    /// Break the response off, and forget what was not written.
+    Abort(ExchangeId),
     /// Something worth a line in a log.
     Note(Note),
     /// The machine is done; nothing follows.

@@ -2,7 +2,8 @@
 //! core that can fail. Defaults are those of the behaviour contract.
 
 use crate::quirks::Quirks;
-use http::{HeaderMap, Uri};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Uri};
 use std::fmt;
 use std::time::Duration;
 use url::Url;
@@ -33,6 +34,73 @@ pub struct Config {
     pub quirks: Quirks,
     /// How long open requests may take after the client closed its side.
     pub drain_timeout: Duration,
+    /// Whether redirects within the server's origin are followed.
+    pub redirects: bool,
+    /// How the client speaks to us.
+    pub face: Face,
+}
+
+/// The ways in which a client speaks to us.
+#[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "there is one for each machine")]
+pub enum Face {
+    /// On stdio: one message a line.
+    Lines,
+    /// As to a Streamable HTTP server.
+    Http(HttpFace),
+}
+
+/// The settings of a machine that is a Streamable HTTP server to its client.
+#[derive(Debug, Clone)]
+pub struct HttpFace {
+    /// What the session is called: made by the shell, and not to be guessed.
+    pub session: HeaderValue,
+    /// How many requests may be open at once.
+    pub most_open: usize,
+    /// How many bytes may wait for the client to open a stream.
+    pub queue_bytes: usize,
+    /// How many events are kept for a client that lost its connection.
+    pub replay_events: usize,
+    /// How many bytes of them.
+    pub replay_bytes: usize,
+    /// After how much silence a stream gets a comment.
+    pub heartbeat: Duration,
+    /// How long a question of the server may wait for a stream, and a client
+    /// may let a response lie unread.
+    pub patience: Duration,
+    /// Whether a lost session with the server is replaced by a new one.
+    pub recovers: bool,
+    /// What was known of the session before this machine.
+    pub resumed: Option<Keepsake>,
+}
+
+/// What a session is opened again with, by another machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keepsake {
+    /// The client's `initialize`.
+    pub initialize: Bytes,
+    /// The version that was agreed on.
+    pub version: String,
+    /// What the client has set: its log level and its subscriptions.
+    pub settings: Vec<Bytes>,
+}
+
+impl HttpFace {
+    /// The default settings for a session of this name.
+    #[must_use]
+    pub fn new(session: HeaderValue) -> Self {
+        Self {
+            session,
+            most_open: 256,
+            queue_bytes: 1 << 20,
+            replay_events: 512,
+            replay_bytes: 1 << 20,
+            heartbeat: Duration::from_secs(15),
+            patience: Duration::from_secs(30),
+            recovers: true,
+            resumed: None,
+        }
+    }
 }
 
 /// The ways to speak to a server over HTTP.
@@ -100,6 +168,8 @@ impl Config {
             keep_alive: KeepAlive::Auto,
             quirks: Quirks::default(),
             drain_timeout: Duration::from_secs(5),
+            redirects: true,
+            face: Face::Lines,
         })
     }
 }

@@ -3,6 +3,7 @@
 //! programs. Whom to tell, and how the answer travels, is not known here.
 
 use crate::boundary::CallError;
+use crate::wire::message::{self, Id};
 use http::StatusCode;
 use serde::Serialize;
 use std::time::Duration;
@@ -13,6 +14,9 @@ pub(crate) const PARSE_ERROR: i64 = -32700;
 pub(crate) const INVALID_REQUEST: i64 = -32600;
 /// JSON-RPC, range of implementations: the server could not be asked.
 pub(crate) const NO_ANSWER: i64 = -32000;
+
+/// MCP: the protocol version is not one of ours.
+pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
 
 /// How much of an unexpected body is quoted.
 const EXCERPT: usize = 200;
@@ -176,6 +180,11 @@ impl Failure {
         failure.data.http_status = Some(status.as_u16());
         failure.data.body = excerpt(body);
         failure
+    }
+
+    /// The message that tells the asker.
+    pub(crate) fn answer(&self, id: &Id) -> Vec<u8> {
+        message::write_error(id, self.code, &self.message, Some(&self.data))
     }
 
     pub(crate) fn too_long(max: usize) -> Self {

@@ -29,6 +29,11 @@ impl Toward {
         self.unwritten = self.unwritten.saturating_sub(bytes);
     }
 
+    /// So much is on its way now.
+    pub(crate) fn set(&mut self, bytes: usize) {
+        self.unwritten = bytes;
+    }
+
     pub(crate) fn full(&self) -> bool {
         self.unwritten >= WRITE_HIGH
     }

@@ -35,8 +35,9 @@ mod route;
 mod time;
 pub mod wire;
 
-pub use boundary::{CallError, CallId, Exit, Input, Output, Side, Sink, Source};
-pub use config::{Config, ConfigError, KeepAlive, Transport};
+pub use boundary::{CallError, CallId, ExchangeId, Exit, Input, Output, Side, Sink, Source};
+pub use config::{Config, ConfigError, Face, HttpFace, KeepAlive, Keepsake, Transport};
+pub use front::door::{Door, Turned};
 pub use note::{Blame, Note};
 pub use proxy::Proxy;
 pub use quirks::Quirks;

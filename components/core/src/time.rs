@@ -50,6 +50,10 @@ pub enum Why {
     KeepAlive,
     /// A session that ended with its stream is opened again.
     Reopen,
+    /// A silent response to a client gets a sign of life.
+    Heartbeat,
+    /// A client has not read a response, or opened a stream, for too long.
+    Unread,
     /// Held messages go out although `initialized` was never acknowledged.
     Greeting,
     /// The client closed its side; what is still open gets an answer.

@@ -55,6 +55,7 @@ impl Run {
             Output::Note(note) => self.bugs += usize::from(note.blame() == Blame::Bug),
             Output::Exit(_) => self.exits += 1,
             Output::Call(..) | Output::Cancel(_) => {}
+            Output::Respond(..) | Output::Send(..) | Output::Finish(_) | Output::Abort(_) => self.bugs += 1,
         }
     }
 

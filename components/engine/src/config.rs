@@ -2,7 +2,7 @@
 
 use crate::bindings::exports::mcp::proxy::machine;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use mcp_proxy_core::{Config, ConfigError, KeepAlive, Quirks, Transport};
+use mcp_proxy_core::{Config, ConfigError, Face, HttpFace, KeepAlive, Keepsake, Quirks, Transport};
 use std::time::Duration;
 
 /// # Errors
@@ -30,6 +30,8 @@ pub(crate) fn defaults(url: String) -> Result<machine::Config, machine::ConfigEr
             KeepAlive::Every(time) => machine::KeepAlive::Every(millis(time)),
         },
         quirks: quirks(config.quirks),
+        redirects: config.redirects,
+        http: None,
     })
 }
 
@@ -61,7 +63,38 @@ pub(crate) fn read(from: machine::Config) -> Result<Config, machine::ConfigError
         machine::KeepAlive::Every(time) => KeepAlive::Every(Duration::from_millis(time)),
     };
     config.quirks = borne(from.quirks);
+    config.redirects = from.redirects;
+    if let Some(face) = from.http {
+        config.face = Face::Http(http_face(face)?);
+    }
     Ok(config)
+}
+
+fn http_face(from: machine::HttpFace) -> Result<HttpFace, machine::ConfigError> {
+    let size = |size| usize::try_from(size).unwrap_or(usize::MAX);
+    Ok(HttpFace {
+        session: HeaderValue::try_from(from.session).map_err(|_| machine::ConfigError::Session)?,
+        most_open: size(from.most_open),
+        queue_bytes: size(from.queue_bytes),
+        replay_events: size(from.replay_events),
+        replay_bytes: size(from.replay_bytes),
+        heartbeat: Duration::from_millis(from.heartbeat),
+        patience: Duration::from_millis(from.patience),
+        recovers: from.recovers,
+        resumed: from.resumed.map(|known| Keepsake {
+            initialize: known.initialize.into(),
+            version: known.version,
+            settings: known.settings.into_iter().map(Into::into).collect(),
+        }),
+    })
+}
+
+pub(crate) fn keepsake(known: Keepsake) -> machine::Keepsake {
+    machine::Keepsake {
+        initialize: known.initialize.into(),
+        version: known.version,
+        settings: known.settings.into_iter().map(Into::into).collect(),
+    }
 }
 
 fn new(url: &str) -> Result<Config, machine::ConfigError> {

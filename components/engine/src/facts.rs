@@ -3,7 +3,7 @@
 //! left out.
 
 use crate::bindings::exports::mcp::proxy::machine;
-use mcp_proxy_core::{CallError, CallId, Input, Side, Sink};
+use mcp_proxy_core::{CallError, CallId, ExchangeId, Input, Side, Sink};
 
 /// Hands the fact on; its bytes are lent.
 pub(crate) fn with(input: machine::Input, take: impl FnOnce(Input<'_>)) {
@@ -11,6 +11,8 @@ pub(crate) fn with(input: machine::Input, take: impl FnOnce(Input<'_>)) {
         machine::Input::Tick => take(Input::Tick),
         machine::Input::Bytes((machine::Side::Client, bytes)) => take(Input::Bytes(Side::Client, &bytes)),
         machine::Input::Eof(machine::Side::Client) => take(Input::Eof(Side::Client)),
+        machine::Input::Asked(asked) => take(requested(asked)),
+        machine::Input::Gone(id) => take(Input::Gone(ExchangeId(id))),
         machine::Input::Head(head) => take(begun(head)),
         machine::Input::Chunk((id, bytes)) => take(Input::Chunk(CallId(id), &bytes)),
         machine::Input::End(id) => take(Input::End(CallId(id))),
@@ -30,19 +32,34 @@ fn begun(head: machine::Head) -> Input<'static> {
     };
     let mut parts = http::Response::new(()).into_parts().0;
     parts.status = status;
-    for (name, value) in head.headers {
+    parts.headers = valid(head.headers);
+    Input::Head(id, parts)
+}
+
+/// A method that is none is one that nobody may use.
+fn requested(asked: machine::Asked) -> Input<'static> {
+    let mut parts = http::Request::new(()).into_parts().0;
+    parts.method = http::Method::from_bytes(asked.method.as_bytes()).unwrap_or(http::Method::TRACE);
+    parts.headers = valid(asked.headers);
+    Input::Request(ExchangeId(asked.exchange), parts, asked.body.into())
+}
+
+fn valid(headers: Vec<(String, Vec<u8>)>) -> http::HeaderMap {
+    let mut map = http::HeaderMap::new();
+    for (name, value) in headers {
         if let (Ok(name), Ok(value)) = (http::HeaderName::try_from(name), http::HeaderValue::try_from(value)) {
             // A peer with more headers than fit sends no header that matters.
-            parts.headers.try_append(name, value).ok();
+            map.try_append(name, value).ok();
         }
     }
-    Input::Head(id, parts)
+    map
 }
 
 fn written(sink: machine::Sink) -> Sink {
     match sink {
         machine::Sink::Side(machine::Side::Client) => Sink::Side(Side::Client),
         machine::Sink::Call(id) => Sink::Call(CallId(id)),
+        machine::Sink::Exchange(id) => Sink::Exchange(ExchangeId(id)),
     }
 }
 

@@ -47,6 +47,10 @@ impl machine::GuestProxy for Proxy {
         Some(machine::Deadline { at: deadline.at.0, why: format!("{:?}", deadline.why) })
     }
 
+    fn keepsake(&self) -> Option<machine::Keepsake> {
+        self.0.borrow().keepsake().map(config::keepsake)
+    }
+
     fn wants(&self, source: machine::Source) -> bool {
         let source = match source {
             machine::Source::Side(machine::Side::Client) => Source::Side(Side::Client),
@@ -70,6 +74,14 @@ fn said(output: Output) -> machine::Output {
             })
         }
         Output::Cancel(id) => machine::Output::Cancel(id.0),
+        Output::Respond(id, parts) => machine::Output::Respond(machine::Respond {
+            exchange: id.0,
+            status: parts.status.as_u16(),
+            headers: config::headers(&parts.headers),
+        }),
+        Output::Send(id, bytes) => machine::Output::Send((id.0, bytes.into())),
+        Output::Finish(id) => machine::Output::Finish(id.0),
+        Output::Abort(id) => machine::Output::Abort(id.0),
         Output::Note(note) => {
             let (tag, text) = mcp_proxy_words::words(&note);
             machine::Output::Note(machine::Note { blame: blame(note.blame()), tag: tag.to_owned(), text })

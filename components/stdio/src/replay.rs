@@ -75,12 +75,18 @@ impl<W: Write> Printer<W> {
             Input::Tick => "tick".to_owned(),
             Input::Bytes(Side::Client, bytes) => format!("client: {}", self.body(bytes)),
             Input::Eof(Side::Client) => "client: end of input".to_owned(),
+            Input::Request(exchange, parts, body) => {
+                let (method, headers) = (&parts.method, self.headers(&parts.headers));
+                format!("client {}: {method}{headers} {}", exchange.0, self.body(body))
+            }
+            Input::Gone(exchange) => format!("client {}: gone", exchange.0),
             Input::Head(call, parts) => format!("#{} {}{}", call.0, parts.status, self.headers(&parts.headers)),
             Input::Chunk(call, bytes) => format!("#{} body: {}", call.0, self.body(bytes)),
             Input::End(call) => format!("#{} end of the response", call.0),
             Input::Failed(call, error) => format!("#{} failed: {error}", call.0),
             Input::Flushed(Sink::Side(Side::Client), count) => format!("client: took {count} bytes"),
             Input::Flushed(Sink::Call(call), count) => format!("#{} sent {count} bytes", call.0),
+            Input::Flushed(Sink::Exchange(exchange), count) => format!("client {}: took {count} bytes", exchange.0),
             Input::Shutdown => "client: gone".to_owned(),
         };
         self.line(at, "->", &text)
@@ -98,6 +104,12 @@ impl<W: Write> Printer<W> {
                 format!("#{} {method} {uri}{headers} {}", call.0, self.body(request.body()))
             }
             Output::Cancel(call) => format!("#{} cancel", call.0),
+            Output::Respond(exchange, parts) => {
+                format!("client {}: {}{}", exchange.0, parts.status, self.headers(&parts.headers))
+            }
+            Output::Send(exchange, bytes) => format!("client {}: {}", exchange.0, self.body(bytes)),
+            Output::Finish(exchange) => format!("client {}: end of the response", exchange.0),
+            Output::Abort(exchange) => format!("client {}: broken off", exchange.0),
             Output::Note(note) => {
                 let (tag, text) = words(note);
                 format!("[{tag}] {text}")

@@ -95,6 +95,8 @@ impl Shell {
                     Output::Cancel(id) => drop(self.calls.remove(&id)),
                     Output::Note(note) => log::note(self.level, &note),
                     Output::Exit(exit) => return Some(exit),
+                    // Only a client of HTTP has exchanges.
+                    Output::Respond(..) | Output::Send(..) | Output::Finish(_) | Output::Abort(_) => {}
                 }
             }
             if !self.flush() {

@@ -6,7 +6,7 @@
 
 use crate::machine;
 use mcp_proxy_core as core;
-use mcp_proxy_core::{CallError, Exit, Input, KeepAlive, Output, Quirks, Side, Sink, Transport};
+use mcp_proxy_core::{CallError, Exit, Face, HttpFace, Input, KeepAlive, Output, Quirks, Side, Sink, Transport};
 use std::time::Duration;
 
 /// The configuration; the core does not show its URL.
@@ -33,6 +33,41 @@ pub fn config(config: &core::Config, url: &str) -> machine::Config {
             KeepAlive::Every(silence) => machine::KeepAlive::Every(millis(silence)),
         },
         quirks: quirks(config.quirks),
+        redirects: config.redirects,
+        http: match &config.face {
+            Face::Lines => None,
+            Face::Http(face) => Some(http_face(face)),
+        },
+    }
+}
+
+fn http_face(face: &HttpFace) -> machine::HttpFace {
+    let HttpFace {
+        session,
+        most_open,
+        queue_bytes,
+        replay_events,
+        replay_bytes,
+        heartbeat,
+        patience,
+        recovers,
+        resumed,
+    } = face;
+    let size = |size: usize| u32::try_from(size).unwrap_or(u32::MAX);
+    machine::HttpFace {
+        session: session.to_str().unwrap_or_default().to_owned(),
+        most_open: size(*most_open),
+        queue_bytes: size(*queue_bytes),
+        replay_events: size(*replay_events),
+        replay_bytes: size(*replay_bytes),
+        heartbeat: millis(*heartbeat),
+        patience: millis(*patience),
+        recovers: *recovers,
+        resumed: resumed.as_ref().map(|known| machine::Keepsake {
+            initialize: known.initialize.to_vec(),
+            version: known.version.clone(),
+            settings: known.settings.iter().map(|setting| setting.to_vec()).collect(),
+        }),
     }
 }
 
@@ -43,6 +78,13 @@ pub fn input(input: &Input<'_>) -> machine::Input {
         Input::Tick => machine::Input::Tick,
         Input::Bytes(from, bytes) => machine::Input::Bytes((side(*from), bytes.to_vec())),
         Input::Eof(from) => machine::Input::Eof(side(*from)),
+        Input::Request(exchange, parts, body) => machine::Input::Asked(machine::Asked {
+            exchange: exchange.0,
+            method: parts.method.to_string(),
+            headers: headers(&parts.headers),
+            body: body.to_vec(),
+        }),
+        Input::Gone(exchange) => machine::Input::Gone(exchange.0),
         Input::Head(call, parts) => machine::Input::Head(machine::Head {
             call: call.0,
             status: parts.status.as_u16(),
@@ -72,6 +114,14 @@ pub fn output(output: Output) -> machine::Output {
             })
         }
         Output::Cancel(call) => machine::Output::Cancel(call.0),
+        Output::Respond(exchange, parts) => machine::Output::Respond(machine::Respond {
+            exchange: exchange.0,
+            status: parts.status.as_u16(),
+            headers: headers(&parts.headers),
+        }),
+        Output::Send(exchange, bytes) => machine::Output::Send((exchange.0, bytes.into())),
+        Output::Finish(exchange) => machine::Output::Finish(exchange.0),
+        Output::Abort(exchange) => machine::Output::Abort(exchange.0),
         Output::Note(note) => {
             let (tag, text) = mcp_proxy_words::words(&note);
             machine::Output::Note(machine::Note { blame: blame(note.blame()), tag: tag.to_owned(), text })
@@ -97,6 +147,7 @@ fn written(sink: Sink) -> machine::Sink {
     match sink {
         Sink::Side(to) => machine::Sink::Side(side(to)),
         Sink::Call(call) => machine::Sink::Call(call.0),
+        Sink::Exchange(exchange) => machine::Sink::Exchange(exchange.0),
     }
 }
 

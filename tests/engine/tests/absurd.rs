@@ -12,7 +12,8 @@
 )]
 
 use mcp_proxy_engine_tests::machine::{
-    CallError, Config, ConfigError, Head, Input, KeepAlive, Output, Quirks, Side, Sink, Source, Transport,
+    Asked, CallError, Config, ConfigError, Head, HttpFace, Input, KeepAlive, Output, Quirks, Side, Sink, Source,
+    Transport,
 };
 use mcp_proxy_engine_tests::{Engine, Instance, Proxy};
 use std::path::PathBuf;
@@ -24,6 +25,7 @@ const AFTER: u64 = 50;
 /// What a machine may hold beside messages (ARCHITECTURE.md, Memory).
 const BOUND: usize = 64 << 20;
 const LARGEST: u32 = 1 << 20;
+const SESSION: &str = "absurd";
 
 #[test]
 fn no_fact_traps_and_memory_stays_bounded() {
@@ -111,7 +113,12 @@ impl Host {
             Output::Call(request) => self.call = request.call,
             Output::Exit(_) => self.over = Some(0),
             Output::Write((Side::Client, line)) => assert_eq!(line.last(), Some(&b'\n')),
-            Output::Cancel(_) | Output::Note(_) => {}
+            Output::Cancel(_)
+            | Output::Note(_)
+            | Output::Respond(_)
+            | Output::Send(_)
+            | Output::Finish(_)
+            | Output::Abort(_) => {}
         }
     }
 
@@ -139,7 +146,10 @@ impl Host {
             5..100 => Input::Tick,
             100..400 => Input::Bytes((Side::Client, self.line())),
             400..650 => Input::Head(self.head()),
-            650..850 => Input::Chunk((self.id(), self.body())),
+            650..710 => Input::Asked(self.asked()),
+            710..720 => Input::Gone(self.id()),
+            720..740 => Input::Flushed((Sink::Exchange(self.id()), self.number())),
+            740..850 => Input::Chunk((self.id(), self.body())),
             850..900 => Input::End(self.id()),
             900..940 => Input::Failed((self.id(), self.error())),
             940..970 => Input::Flushed((Sink::Side(Side::Client), self.number())),
@@ -192,6 +202,21 @@ impl Host {
             _ => return self.noise(),
         };
         self.bitten(text.into_bytes())
+    }
+
+    fn asked(&mut self) -> Asked {
+        const METHODS: [&str; 6] = ["POST", "POST", "GET", "DELETE", "PATCH", "\u{1f980}"];
+        let mut headers: Vec<_> = (0..self.dice.below(4)).map(|_| self.header()).collect();
+        headers.push(("content-type".to_owned(), b"application/json".to_vec()));
+        if self.dice.one_in(2) {
+            headers.push(("mcp-session-id".to_owned(), SESSION.into()));
+        }
+        if self.dice.one_in(4) {
+            let epoch = self.dice.next();
+            let id = format!("{:08x}-{}-{}-WzFd", epoch >> 32, self.dice.below(9), self.dice.below(9));
+            headers.push(("last-event-id".to_owned(), id.into_bytes()));
+        }
+        Asked { exchange: self.id(), method: self.dice.one_of(&METHODS).to_owned(), headers, body: self.line() }
     }
 
     fn head(&mut self) -> Head {
@@ -265,7 +290,19 @@ fn create(instance: &mut Instance, dice: &mut Dice) -> Proxy {
         keep_alive: KeepAlive::Every(time()),
         ..instance.defaults("http://h/mcp").unwrap().unwrap()
     };
+    let http = HttpFace {
+        session: SESSION.to_owned(),
+        most_open: 8,
+        queue_bytes: 1000,
+        replay_events: 16,
+        replay_bytes: 10_000,
+        heartbeat: time(),
+        patience: time(),
+        recovers: time() > 30_000,
+        resumed: None,
+    };
     let config = Config {
+        http: dice.one_in(2).then_some(http),
         transport: dice.one_of(&[Transport::Auto, Transport::StreamableHttp, Transport::Sse]),
         retries: dice.one_of(&[0, 3, u32::MAX]),
         max_message: dice.one_of(&[0, 1, 1000, LARGEST]),

@@ -321,6 +321,9 @@ impl<'a> Driver<'a> {
             }
             Output::Note(note) => assert_ne!(note.blame(), Blame::Bug, "{note:?}"),
             Output::Exit(_) => self.exited = true,
+            other @ (Output::Respond(..) | Output::Send(..) | Output::Finish(_) | Output::Abort(_)) => {
+                panic!("to a client on stdio: {other:?}")
+            }
         }
     }
 

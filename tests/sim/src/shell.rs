@@ -127,6 +127,9 @@ impl World {
                 }
             }
             Output::Exit(_) => self.model.exited = true,
+            Output::Respond(..) | Output::Send(..) | Output::Finish(_) | Output::Abort(_) => {
+                self.model.reproach("an exchange with a client on stdio".to_owned());
+            }
         }
     }
 
@@ -206,6 +209,8 @@ fn shown(input: &Input<'_>) -> String {
         Input::Head(call, parts) => format!("head {} {} {:?}", call.0, parts.status, parts.headers),
         Input::Tick
         | Input::Eof(_)
+        | Input::Request(..)
+        | Input::Gone(_)
         | Input::Chunk(..)
         | Input::End(_)
         | Input::Failed(..)

@@ -231,6 +231,8 @@ impl HttpBack {
             | Why::Endpoint
             | Why::KeepAlive
             | Why::Reopen
+            | Why::Heartbeat
+            | Why::Unread
             | Why::Greeting
             | Why::Drain
             | Why::Leave => ("no sign of life from the server for", call.patience(&self.config), "--request-timeout"),

@@ -159,15 +159,16 @@ impl HttpBack {
                 self.reports.push_back(Report::Taken(errand));
                 self.keep(id, call.taken(), State::AwaitEnd);
             }
-            Meaning::Redirect(url) => self.redirect(now, id, call, url, status),
+            Meaning::Redirect(url) if self.config.redirects => self.redirect(now, id, call, url, status),
             Meaning::Later(wait) => self.later(now, id, call, wait, status),
             Meaning::SessionGone => {
                 self.reports.push_back(Report::Stop(id));
                 self.session_gone(call, Failure::status(status, &[]));
             }
-            Meaning::Refusal if *call.errand() == Errand::Stream => self.refusal(id, call, status, headers),
-            Meaning::Refusal if way == Way::Stream => self.no_stream(now, id, call, status),
-            Meaning::Refusal => self.refusal(id, call, status, headers),
+            Meaning::Refusal | Meaning::Redirect(_) if way == Way::Stream && *call.errand() != Errand::Stream => {
+                self.no_stream(now, id, call, status);
+            }
+            Meaning::Refusal | Meaning::Redirect(_) => self.refusal(id, call, status, headers),
         }
     }
 

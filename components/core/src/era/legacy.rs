@@ -3,10 +3,11 @@
 //! without the client noticing. Calls and their fate belong to `back`.
 
 use super::{Role, repeatable, role};
+use crate::config::Keepsake;
 use crate::parcel::{Errand, Parcel};
 use crate::rng::Rng;
 use crate::time::{Deadline, Time, Why};
-use crate::wire::message::{self, Id, Kind, Message};
+use crate::wire::message::{self, Id, Kind, Message, Parsed};
 use bytes::Bytes;
 use http::HeaderValue;
 use std::collections::{BTreeMap, VecDeque};
@@ -56,6 +57,8 @@ enum Phase {
 #[derive(Debug, Default)]
 struct Memory {
     initialize: Option<Message>,
+    /// What the client and the server agreed on first.
+    version: String,
     log_level: Option<Message>,
     subscriptions: BTreeMap<String, Message>,
     /// Settings that the server has not confirmed.
@@ -87,6 +90,29 @@ impl Legacy {
             held: VecDeque::new(),
             ids: OurIds { prefix: rng.next(), next: 0 },
         }
+    }
+
+    /// Goes on with a session that another machine had.
+    pub(crate) fn resume(&mut self, known: &Keepsake) {
+        self.memory.initialize = one(&known.initialize);
+        self.memory.version.clone_from(&known.version);
+        known.settings.iter().filter_map(one).for_each(|message| self.memory.learn(message));
+        self.phase = Phase::Lost(None);
+    }
+
+    /// What [`Legacy::resume`] needs, once a session was opened.
+    pub(crate) fn keepsake(&self) -> Option<Keepsake> {
+        let initialize = self.memory.initialize.as_ref().filter(|_| self.session.number > 0)?;
+        Some(Keepsake {
+            initialize: Bytes::copy_from_slice(&initialize.bytes),
+            version: self.memory.version.clone(),
+            settings: self.memory.settings().into_iter().map(|message| Bytes::from(message.bytes)).collect(),
+        })
+    }
+
+    /// Replaces a session that is lost, if there is one.
+    pub(crate) fn reopen(&mut self) -> Option<Parcel> {
+        matches!(self.phase, Phase::Lost(_)).then(|| self.reinitialize()).flatten()
     }
 
     pub(crate) fn session(&self) -> &Session {
@@ -201,6 +227,9 @@ impl Legacy {
         let header = version.as_deref().and_then(|version| HeaderValue::from_str(version).ok());
         self.session = Session { number: self.session.number + 1, id: session, version: header };
         self.phase = Phase::Open;
+        if self.memory.version.is_empty() {
+            self.memory.version = version.clone().unwrap_or_default();
+        }
         version
     }
 
@@ -305,6 +334,13 @@ impl Legacy {
         self.session = self.session.none();
         let id = self.ids.next();
         Some(Parcel::new(Errand::Reinitialize(id.clone()), message.with_id(&id)))
+    }
+}
+
+fn one(bytes: &Bytes) -> Option<Message> {
+    match message::parse(bytes.to_vec()) {
+        Ok(Parsed::One(message)) => Some(message),
+        Ok(Parsed::Batch(_)) | Err(_) => None,
     }
 }
 

@@ -29,6 +29,33 @@ pub(crate) fn role(method: &str) -> Role {
     }
 }
 
+/// The versions with sessions, which are all that we serve to HTTP clients.
+pub(crate) const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+/// Whether a POST may carry several messages.
+pub(crate) fn batches(version: &str) -> bool {
+    version == "2025-03-26"
+}
+
+/// Whether a client can read an event without data. Earlier ones take it for a
+/// broken message.
+pub(crate) fn primes(version: &str) -> bool {
+    version >= "2025-11-25"
+}
+
+/// What the client is told after its session was replaced: whatever the server
+/// says it would announce may have changed.
+pub(crate) fn list_changes(initialized: &str) -> Vec<Vec<u8>> {
+    let capabilities = message::member(initialized, "capabilities").unwrap_or_default();
+    let announces = |list: &&str| {
+        let list = message::member(capabilities, list).unwrap_or_default();
+        message::member(list, "listChanged") == Some("true")
+    };
+    let lists = ["tools", "resources", "prompts"].into_iter().filter(announces);
+    let notification = |list| format!("{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/{list}/list_changed\"}}");
+    lists.map(|list| notification(list).into_bytes()).collect()
+}
+
 /// Sending such a request twice does no harm: it only reads, or opens a
 /// session that can be abandoned.
 pub(crate) fn repeatable(method: &str) -> bool {
@@ -70,6 +97,14 @@ mod tests {
         for method in ["tools/call", "resources/subscribe", "logging/setLevel", "tasks/result", "x"] {
             assert!(!repeatable(method), "{method}");
         }
+    }
+
+    #[test]
+    fn only_what_the_server_would_announce_is_announced() {
+        let result =
+            r#"{"capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":false},"resources":{}}}"#;
+        assert_eq!(list_changes(result), [br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#]);
+        assert!(list_changes("{}").is_empty());
     }
 
     #[test]

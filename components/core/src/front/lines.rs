@@ -81,11 +81,6 @@ impl LineFront {
         Bytes::from(message::to_line(message, self.quirks.line_separators))
     }
 
-    /// A failure as a line for the client.
-    pub(crate) fn failure_line(&self, id: &Id, failure: &Failure) -> Bytes {
-        self.line(message::write_error(id, failure.code, &failure.message, Some(&failure.data)))
-    }
-
     fn refuse(&self, bad: Malformed) -> Read {
         let Some(id) = bad.id else { return Read::Noise(bad.fault) };
         let failure = match bad.fault {

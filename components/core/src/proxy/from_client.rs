@@ -1,9 +1,12 @@
 //! The way from the client to the server: front ▶ route ▶ era ▶ back.
 
 use super::{Proxy, Stage};
+use crate::boundary::{Output, Side};
 use crate::era::{self, Role, legacy::Conclusion};
 use crate::failure::{Delivered, Failure, INVALID_REQUEST, NO_ANSWER};
 use crate::flow;
+use crate::front::Front;
+use crate::front::http::About;
 use crate::front::lines::Read;
 use crate::note::Note;
 use crate::parcel::{Errand, Parcel};
@@ -15,7 +18,8 @@ impl Proxy {
         if self.stage != Stage::Running {
             return;
         }
-        while let Some(read) = self.front.next(&mut bytes) {
+        while let Front::Lines(front) = &mut self.front {
+            let Some(read) = front.next(&mut bytes) else { return };
             self.client_said(read);
             self.settle();
         }
@@ -25,7 +29,8 @@ impl Proxy {
         if self.stage != Stage::Running {
             return;
         }
-        while let Some(read) = self.front.last() {
+        while let Front::Lines(front) = &mut self.front {
+            let Some(read) = front.last() else { break };
             self.client_said(read);
             self.settle();
         }
@@ -43,7 +48,7 @@ impl Proxy {
         }
     }
 
-    fn client_sent(&mut self, message: Message) {
+    pub(super) fn client_sent(&mut self, message: Message) {
         match &message.kind {
             Kind::Request { id, method } => match self.take_request(id, method, &message) {
                 Ok(()) => self.pass_on(message),
@@ -86,6 +91,7 @@ impl Proxy {
             return self.pass_on(message);
         }
         self.era.concluded(&id, Conclusion::Failed);
+        self.client_waits_no_longer(&id);
         let held = self.era.withdraw(&id);
         let unseen = held.map_or_else(|| self.back.forget(&id), |parcel| parcel.delivered == Delivered::No);
         if !unseen {
@@ -108,13 +114,21 @@ impl Proxy {
     }
 
     pub(super) fn write_failure(&mut self, id: &Id, failure: &Failure) {
-        let line = self.front.failure_line(id, failure);
-        self.write(line);
+        self.write_message(About::Answer(id), failure.answer(id));
     }
 
-    pub(super) fn write_message(&mut self, message: Vec<u8>) {
-        let line = self.front.line(message);
-        self.write(line);
+    pub(super) fn write_message(&mut self, about: About<'_>, message: Vec<u8>) {
+        match &mut self.front {
+            Front::Lines(front) => {
+                let line = front.line(message);
+                self.toward.wrote(line.len());
+                self.queue.push_back(Output::Write(Side::Client, line));
+            }
+            Front::Http(front) => {
+                front.write(self.now, about, message);
+                self.drain_front();
+            }
+        }
     }
 }
 

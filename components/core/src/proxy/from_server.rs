@@ -6,6 +6,7 @@ use crate::boundary::CallId;
 use crate::era::legacy::{Conclusion, Recovery, Session};
 use crate::era::{self, Role};
 use crate::failure::{Delivered, Failure, Phase};
+use crate::front::http::About;
 use crate::note::Note;
 use crate::parcel::{Errand, Parcel};
 use crate::route::Refusal;
@@ -76,32 +77,34 @@ impl Proxy {
                 self.refuse_ask(&id.clone(), "the client has closed its side")
             }
             Kind::Request { id, method } => match self.route.ask(id, era::role(method) == Role::Ping) {
-                Ok(()) => self.write_message(message.bytes),
+                Ok(()) => self.write_message(About::Question(&id.clone()), message.bytes),
                 Err(Refusal::Duplicate) => self.note(Note::RepeatedAsk),
                 Err(Refusal::Full) => self.refuse_ask(&id.clone(), "the client has too many open requests"),
             },
             Kind::Notification { method } => {
-                self.server_noted(&method.clone(), &message);
-                self.write_message(message.bytes);
+                let request = self.server_noted(&method.clone(), &message);
+                self.write_message(request.as_ref().map_or(About::Nothing, About::Request), message.bytes);
             }
         }
     }
 
-    fn server_noted(&mut self, method: &str, message: &Message) {
+    /// Returns the request that the notification tells of.
+    fn server_noted(&mut self, method: &str, message: &Message) -> Option<Id> {
         match era::role(method) {
             Role::Progress => {
                 let token = era::reported_token(message.params());
-                if let Some(id) = token.and_then(|token| self.route.by_progress(&token)) {
-                    self.back.touch(self.now, &id.clone());
-                }
+                let id = token.and_then(|token| self.route.by_progress(&token)).cloned()?;
+                self.back.touch(self.now, &id);
+                Some(id)
             }
             Role::Cancelled => {
                 let asked = era::cancelled_request(message.params());
                 if asked.and_then(|id| self.route.answer(&id)).is_some_and(|ask| !ask.aside) {
                     self.back.touch_all(self.now);
                 }
+                None
             }
-            Role::Initialize | Role::Initialized | Role::Ping | Role::Plain => {}
+            Role::Initialize | Role::Initialized | Role::Ping | Role::Plain => None,
         }
     }
 
@@ -136,7 +139,7 @@ impl Proxy {
         self.note(Note::LateAnswer);
         let client = id.is_some_and(|id| !self.era.ours(id));
         if client && !self.config.quirks.late_answers {
-            self.write_message(message.bytes);
+            self.write_message(About::Nothing, message.bytes);
         }
     }
 
@@ -145,14 +148,19 @@ impl Proxy {
         if opens && message.error().is_empty() {
             let session = self.back.offered(&Errand::Initialize(id.clone()));
             let version = self.era.opened(message.result(), session);
+            self.client_session_opened(version.as_deref(), self.back.transport());
             self.note(Note::SessionOpened { transport: self.back.transport(), version });
         }
+        let missed = opens && self.client_missed_its_session();
         let refused = opens && !message.error().is_empty();
         let conclusion = if message.error().is_empty() { Conclusion::Succeeded } else { Conclusion::Failed };
         self.era.concluded(id, conclusion);
         self.back.forget(id);
         if let Some(id) = self.route.close(id) {
-            self.write_message(message.with_id(&id));
+            self.write_message(About::Answer(&id), message.with_id(&id));
+        }
+        if missed {
+            return self.client_left("the client left before the session stood");
         }
         if refused {
             self.not_opened("the server refused initialize");
@@ -167,6 +175,7 @@ impl Proxy {
         }
         self.era.reopened(message.result(), session);
         self.note(Note::SessionRestored);
+        self.announce_changes(message.result());
     }
 
     fn taken(&mut self, errand: &Errand) {
@@ -226,7 +235,7 @@ impl Proxy {
             return self.failed(errand, failure);
         }
         if let Some(id) = self.route.close(&id) {
-            self.write_message(message.with_id(&id));
+            self.write_message(About::Answer(&id), message.with_id(&id));
         }
         self.failed(errand, failure);
     }
@@ -275,6 +284,11 @@ impl Proxy {
     }
 
     fn session_gone(&mut self, parcel: Parcel, session: &Session, failure: &Failure) {
+        if self.ends_with_the_server() {
+            let failure = parcel.failure(failure.clone());
+            self.failed(parcel.errand, &failure);
+            return self.client_left("the server ended the session");
+        }
         match self.era.lost(self.now, parcel, session) {
             Recovery::Resend(parcel) => self.send(parcel),
             Recovery::Waits => {}
@@ -291,6 +305,9 @@ impl Proxy {
     }
 
     fn session_ended(&mut self) {
+        if self.ends_with_the_server() {
+            return self.client_left("the stream of the server ended, and the session with it");
+        }
         let wait = self.back.reopening();
         self.era.ended(self.now, wait);
         self.drop_asks();
@@ -300,6 +317,9 @@ impl Proxy {
         let held = self.era.not_opened();
         let failure = Failure::new(Phase::Session, Delivered::No, format!("initialize failed: {why}"));
         self.fail_held(held, &failure);
+        if self.one_session_only() {
+            self.client_left("initialize failed");
+        }
     }
 
     fn not_reopened(&mut self, cause: Failure) {

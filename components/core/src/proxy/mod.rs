@@ -2,16 +2,17 @@
 //! every fact to the room it belongs to. A message visits each room once.
 //! Protocol decisions belong to the rooms.
 
+mod exchanges;
 mod from_client;
 mod from_server;
 mod stage;
 
 use crate::back::http::HttpBack;
 use crate::boundary::{CallId, Exit, Input, Output, Side, Sink, Source};
-use crate::config::Config;
+use crate::config::{Config, Face, HttpFace, Keepsake};
 use crate::era::legacy::Legacy;
 use crate::flow::Toward;
-use crate::front::lines::LineFront;
+use crate::front::Front;
 use crate::note::Note;
 use crate::parcel::Parcel;
 use crate::rng::Rng;
@@ -28,7 +29,7 @@ const OVERSLEPT: Duration = Duration::from_secs(30);
 /// The machine between one client and one server.
 #[derive(Debug)]
 pub struct Proxy {
-    front: LineFront,
+    front: Front,
     route: Route,
     era: Legacy,
     back: HttpBack,
@@ -46,10 +47,14 @@ impl Proxy {
     #[must_use]
     pub fn new(config: &Config, seed: u64, now: Time) -> Self {
         let mut rng = Rng::new(seed);
+        let mut era = Legacy::new(&mut rng);
+        if let Face::Http(HttpFace { resumed: Some(known), .. }) = &config.face {
+            era.resume(known);
+        }
         Self {
-            front: LineFront::new(config.max_message, config.quirks),
+            front: Front::new(config, &mut rng),
             route: Route::default(),
-            era: Legacy::new(&mut rng),
+            era,
             back: HttpBack::new(config.clone(), rng, now),
             toward: Toward::default(),
             queue: VecDeque::new(),
@@ -70,11 +75,14 @@ impl Proxy {
             Input::Tick => self.tick(),
             Input::Bytes(Side::Client, bytes) => self.client_bytes(bytes),
             Input::Eof(Side::Client) => self.client_eof(),
+            Input::Request(id, parts, body) => self.client_asked(id, &parts, body),
+            Input::Gone(id) => self.client_gone(id),
             Input::Head(id, parts) => self.back.head(self.now, id, parts.status, &parts.headers),
             Input::Chunk(id, chunk) => self.server_bytes(id, chunk),
             Input::End(id) => self.back.end(self.now, id),
             Input::Failed(id, error) => self.back.failed(self.now, id, error),
-            Input::Flushed(Sink::Side(Side::Client), count) => self.flushed(count),
+            Input::Flushed(Sink::Side(Side::Client), count) => self.flushed(|toward| toward.flushed(count)),
+            Input::Flushed(Sink::Exchange(id), count) => self.client_took(id, count),
             Input::Flushed(Sink::Call(id), count) => self.back.uploaded(id, count),
             Input::Shutdown => self.shutdown(),
         }
@@ -94,7 +102,8 @@ impl Proxy {
         }
         let rooms = earlier(self.back.deadline(self.paused()), self.era.deadline());
         let held = self.config.total_timeout.and_then(|limit| self.era.held_until(limit));
-        let rooms = earlier(earlier(rooms, held), self.pulse());
+        let front = if let Front::Http(front) = &self.front { front.deadline() } else { None };
+        let rooms = earlier(earlier(earlier(rooms, held), self.pulse()), front);
         earlier(self.stage.deadline(), rooms)
     }
 
@@ -107,6 +116,13 @@ impl Proxy {
             }
             Source::Call(id) => self.stage != Stage::Over && !self.toward.full() && self.back.wants(id),
         }
+    }
+
+    /// What another machine needs to go on with the client's session, once it
+    /// stands. Changes when the client sets something.
+    #[must_use]
+    pub fn keepsake(&self) -> Option<Keepsake> {
+        self.era.keepsake()
     }
 
     /// Bytes of the client that have not left for the server.
@@ -128,6 +144,7 @@ impl Proxy {
             self.back.listen(self.now, self.era.session());
         }
         self.back.tick(self.now, self.paused());
+        self.client_tick();
         // What has expired is told before the rest is answered at the end.
         self.settle();
         self.stage_tick();
@@ -151,9 +168,11 @@ impl Proxy {
         self.route.client_owes() || self.toward.full()
     }
 
-    fn flushed(&mut self, count: usize) {
+    /// The client has taken some of what is on its way; the server's silence
+    /// counts again once it is read again.
+    fn flushed(&mut self, take: impl FnOnce(&mut Toward)) {
         let was_full = self.toward.full();
-        self.toward.flushed(count);
+        take(&mut self.toward);
         if was_full && !self.toward.full() {
             self.back.touch_all(self.now);
         }
@@ -182,11 +201,6 @@ impl Proxy {
 
     fn send(&mut self, parcel: Parcel) {
         self.back.send(self.now, parcel, self.era.session());
-    }
-
-    fn write(&mut self, line: Bytes) {
-        self.toward.wrote(line.len());
-        self.queue.push_back(Output::Write(Side::Client, line));
     }
 
     fn note(&mut self, note: Note) {

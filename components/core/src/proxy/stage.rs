@@ -10,7 +10,7 @@ use bytes::Bytes;
 use std::time::Duration;
 
 /// How long the server may take to confirm the end of the session.
-const GOODBYE: Duration = Duration::from_secs(2);
+pub(super) const GOODBYE: Duration = Duration::from_secs(2);
 /// The same, when the client cannot be reached any more.
 const HURRIED_GOODBYE: Duration = Duration::from_millis(500);
 
@@ -49,7 +49,11 @@ impl Proxy {
     pub(super) fn stage_tick(&mut self) {
         match self.stage {
             Stage::Draining(at) if at <= self.now => {
-                self.answer_the_rest();
+                let limit = self.config.drain_timeout.as_secs_f64();
+                let why = format!(
+                    "the client closed its side and the answer did not come within {limit} s (--drain-timeout)"
+                );
+                self.answer_the_rest(&why);
                 self.leave(GOODBYE, Exit::Drained);
             }
             Stage::Leaving(at, exit) if at <= self.now => {
@@ -72,6 +76,7 @@ impl Proxy {
 
     pub(super) fn shutdown(&mut self) {
         self.route.close_all();
+        self.end_exchanges();
         if matches!(self.stage, Stage::Running | Stage::Draining(_)) {
             self.leave(HURRIED_GOODBYE, Exit::Stopped);
         }
@@ -84,7 +89,7 @@ impl Proxy {
         }
     }
 
-    fn leave(&mut self, patience: Duration, exit: Exit) {
+    pub(super) fn leave(&mut self, patience: Duration, exit: Exit) {
         self.stage = Stage::Leaving(self.now.after(patience), exit);
         self.era.end();
         self.back.stop_all();
@@ -95,13 +100,10 @@ impl Proxy {
         self.send(Parcel::new(Errand::Goodbye, Bytes::new()));
     }
 
-    fn answer_the_rest(&mut self) {
-        let limit = self.config.drain_timeout.as_secs_f64();
-        let message =
-            format!("the client closed its side and the answer did not come within {limit} s (--drain-timeout)");
+    pub(super) fn answer_the_rest(&mut self, why: &str) {
         for id in self.route.close_all() {
             self.era.concluded(&id, Conclusion::Failed);
-            let failure = |delivered| Failure::new(Phase::Drain, delivered, message.clone());
+            let failure = |delivered| Failure::new(Phase::Drain, delivered, why);
             let held = self.era.withdraw(&id).map(|parcel| parcel.failure(failure(Delivered::No)));
             let delivered = if self.back.unseen(&id) { Delivered::No } else { Delivered::Maybe };
             self.write_failure(&id, &held.unwrap_or_else(|| self.back.failure(&id, failure(delivered))));

@@ -1,7 +1,8 @@
 //! An [`Input`] that can be kept: what a recording is read into.
 
-use crate::boundary::{CallError, CallId, Input, Side, Sink};
-use http::{HeaderMap, Response, StatusCode};
+use crate::boundary::{CallError, CallId, ExchangeId, Input, Side, Sink};
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 
 /// A fact that owns its bytes.
 #[derive(Debug, Clone)]
@@ -12,6 +13,8 @@ pub(super) enum Form {
     Tick,
     Bytes(Side, Vec<u8>),
     Eof(Side),
+    Request(ExchangeId, Method, Uri, HeaderMap, Bytes),
+    Gone(ExchangeId),
     Head(CallId, StatusCode, HeaderMap),
     Chunk(CallId, Vec<u8>),
     End(CallId),
@@ -28,6 +31,14 @@ impl Fact {
             Form::Tick => Input::Tick,
             Form::Bytes(side, bytes) => Input::Bytes(*side, bytes),
             Form::Eof(side) => Input::Eof(*side),
+            Form::Request(exchange, method, uri, headers, body) => {
+                let mut parts = Request::new(()).into_parts().0;
+                parts.method.clone_from(method);
+                parts.uri.clone_from(uri);
+                parts.headers.clone_from(headers);
+                Input::Request(*exchange, parts, body.clone())
+            }
+            Form::Gone(exchange) => Input::Gone(*exchange),
             Form::Head(call, status, headers) => {
                 let mut parts = Response::new(()).into_parts().0;
                 parts.status = *status;

@@ -5,7 +5,7 @@
 use super::fact::{Fact, Form};
 use super::redact::{self, Redactor};
 use super::text::Text;
-use crate::boundary::{CallError, CallId, Input, Side, Sink};
+use crate::boundary::{CallError, CallId, ExchangeId, Input, Side, Sink};
 use crate::time::Time;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,12 @@ pub(super) struct Line<'a> {
     input: Word,
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exchange: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uri: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
     /// Names and values in order: a name may stand there more than once.
@@ -39,6 +45,9 @@ enum Word {
     ClientBytes,
     ClientEof,
     ClientFlushed,
+    ClientRequest,
+    ClientGone,
+    ClientTook,
     Head,
     Chunk,
     End,
@@ -53,6 +62,9 @@ impl<'a> Line<'a> {
             at: now.0,
             input,
             call: None,
+            exchange: None,
+            method: None,
+            uri: None,
             status: None,
             headers: None,
             bytes: None,
@@ -60,12 +72,21 @@ impl<'a> Line<'a> {
             count: None,
         };
         let of = |input, call: &CallId| Self { call: Some(call.0), ..bare(input) };
+        let with = |input, exchange: &ExchangeId| Self { exchange: Some(exchange.0), ..bare(input) };
         let text = |bytes: &'a [u8]| Some(Text(Cow::Borrowed(bytes)));
         let number = |count: &usize| u64::try_from(*count).ok();
         match input {
             Input::Tick => bare(Word::Tick),
             Input::Bytes(Side::Client, bytes) => Self { bytes: text(bytes), ..bare(Word::ClientBytes) },
             Input::Eof(Side::Client) => bare(Word::ClientEof),
+            Input::Request(exchange, parts, body) => Self {
+                method: Some(parts.method.to_string()),
+                uri: Some(redact::url(&parts.uri.to_string())),
+                headers: Some(pairs(&redactor.headers(&parts.headers))),
+                bytes: Some(Text(Cow::Owned(body.to_vec()))),
+                ..with(Word::ClientRequest, exchange)
+            },
+            Input::Gone(exchange) => with(Word::ClientGone, exchange),
             Input::Head(call, parts) => {
                 let headers = Some(pairs(&redactor.headers(&parts.headers)));
                 Self { status: Some(parts.status.as_u16()), headers, ..of(Word::Head, call) }
@@ -77,18 +98,30 @@ impl<'a> Line<'a> {
                 Self { count: number(count), ..bare(Word::ClientFlushed) }
             }
             Input::Flushed(Sink::Call(call), count) => Self { count: number(count), ..of(Word::Uploaded, call) },
+            Input::Flushed(Sink::Exchange(exchange), count) => {
+                Self { count: number(count), ..with(Word::ClientTook, exchange) }
+            }
             Input::Shutdown => bare(Word::Shutdown),
         }
     }
 
     pub(super) fn fact(self) -> Result<(Time, Fact), String> {
         let call = || self.call.map(CallId).ok_or("a call is missing");
+        let exchange = || self.exchange.map(ExchangeId).ok_or("an exchange is missing");
         let count = || self.count.map(size).ok_or("a count is missing");
         let form = match self.input {
             Word::Tick => Form::Tick,
             Word::ClientBytes => Form::Bytes(Side::Client, given(self.bytes)?),
             Word::ClientEof => Form::Eof(Side::Client),
             Word::ClientFlushed => Form::Flushed(Sink::Side(Side::Client), count()?),
+            Word::ClientRequest => {
+                let method = self.method.ok_or("a method is missing")?.parse().map_err(|_| "not a method")?;
+                let uri = self.uri.ok_or("a URI is missing")?.parse().map_err(|_| "not a URI")?;
+                let headers = headers(&self.headers.ok_or("headers are missing")?)?;
+                Form::Request(exchange()?, method, uri, headers, given(self.bytes)?.into())
+            }
+            Word::ClientGone => Form::Gone(exchange()?),
+            Word::ClientTook => Form::Flushed(Sink::Exchange(exchange()?), count()?),
             Word::Head => {
                 let status = self.status.ok_or("a status is missing")?;
                 let status = StatusCode::from_u16(status).map_err(|error| error.to_string())?;

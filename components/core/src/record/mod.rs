@@ -33,7 +33,9 @@ impl Recorder {
     /// A recorder of a run, and its first line: how the machine was made.
     #[must_use]
     pub fn start(config: &Config, seed: u64, now: Time) -> (Self, String) {
-        (Self::default(), written(&Opening::new(config, seed, now)))
+        let mut redactor = Redactor::default();
+        let opening = Opening::new(config, seed, now, &mut redactor);
+        (Self { redactor }, written(&opening))
     }
 
     /// The line of a fact that the machine was told at `now`.
@@ -96,7 +98,8 @@ fn written(line: &impl Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::boundary::{CallError, CallId, Side, Sink};
+    use crate::boundary::{CallError, CallId, ExchangeId, Side, Sink};
+    use bytes::Bytes;
     use http::Response;
 
     fn again(input: &Input<'_>) -> String {
@@ -115,6 +118,11 @@ mod tests {
             response = response.header(*name, *value);
         }
         Input::Head(CallId(1), response.body(()).unwrap().into_parts().0)
+    }
+
+    fn request() -> Input<'static> {
+        let request = http::Request::post("/mcp").header("accept", "*/*").header("mcp-session-id", "session-1");
+        Input::Request(ExchangeId(6), request.body(()).unwrap().into_parts().0, Bytes::from_static(b"{}"))
     }
 
     #[test]
@@ -139,6 +147,9 @@ mod tests {
             Input::End(CallId(3)),
             Input::Flushed(Sink::Side(Side::Client), usize::MAX),
             Input::Flushed(Sink::Call(CallId(4)), 0),
+            Input::Flushed(Sink::Exchange(ExchangeId(4)), 9),
+            Input::Gone(ExchangeId(5)),
+            request(),
             Input::Shutdown,
         ];
         let failures = errors.map(|error| Input::Failed(CallId(5), error));

@@ -1,5 +1,5 @@
 //! What a recording leaves out. Of the user's headers only the names are
-//! written. Of a response's headers only those that the machine reads, and a
+//! written. Of other headers only those that the machine reads, and a
 //! few that help to find a fault, keep their values. Session ids become
 //! pseudonyms, the same for the same id. In cookies the value is covered; in
 //! URLs the query's values, the user, and segments of the path that are long
@@ -8,8 +8,8 @@
 //! records has to say so.
 
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, DATE, LOCATION, RETRY_AFTER,
-    SERVER, SET_COOKIE, TRANSFER_ENCODING, VIA,
+    ACCEPT, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, DATE, LOCATION,
+    RETRY_AFTER, SERVER, SET_COOKIE, TRANSFER_ENCODING, VIA,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 use memchr::{memchr2, memmem};
@@ -26,9 +26,11 @@ const SHORTEST_KEY: usize = 16;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The headers whose values are kept.
-const KEPT: [HeaderName; 12] = [
+const KEPT: [HeaderName; 14] = [
+    ACCEPT,
     ALLOW,
     CACHE_CONTROL,
     CONNECTION,
@@ -41,6 +43,7 @@ const KEPT: [HeaderName; 12] = [
     TRANSFER_ENCODING,
     VIA,
     PROTOCOL_VERSION,
+    LAST_EVENT_ID,
 ];
 
 /// Remembers the session ids of a run.
@@ -50,7 +53,7 @@ pub(super) struct Redactor {
 }
 
 impl Redactor {
-    /// The headers of a response, with values that anybody may see.
+    /// The headers of a request or a response, with values that anybody may see.
     pub(super) fn headers(&mut self, headers: &HeaderMap) -> HeaderMap {
         let mut harmless = HeaderMap::with_capacity(headers.len());
         for (name, value) in headers {
@@ -75,7 +78,8 @@ impl Redactor {
         HeaderValue::from_static(REDACTED)
     }
 
-    fn pseudonym(&mut self, id: &HeaderValue) -> HeaderValue {
+    /// What stands for a session id.
+    pub(super) fn pseudonym(&mut self, id: &HeaderValue) -> HeaderValue {
         let next = self.sessions.len() + 1;
         let name = || HeaderValue::try_from(format!("session-{next}"));
         let fallback = || HeaderValue::from_static(REDACTED);

@@ -3,13 +3,16 @@
 //! does not compile.
 
 use super::line;
-use super::redact::{self, REDACTED};
-use crate::config::{Config, KeepAlive, Transport};
+use super::redact::{self, REDACTED, Redactor};
+use super::text::Text;
+use crate::config::{Config, Face, HttpFace, KeepAlive, Keepsake, Transport};
 use crate::proxy::Proxy;
 use crate::quirks::Quirks;
 use crate::time::{Time, millis};
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// What this build writes, and the only one it reads.
@@ -62,10 +65,93 @@ pub(super) struct Opening {
     #[serde(with = "QuirksForm")]
     quirks: Quirks,
     drain_timeout: u64,
+    #[serde(default = "yes")]
+    redirects: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    http: Option<HttpForm>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// An [`HttpFace`]; the session under its pseudonym.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HttpForm {
+    session: String,
+    most_open: u64,
+    queue_bytes: u64,
+    replay_events: u64,
+    replay_bytes: u64,
+    heartbeat: u64,
+    patience: u64,
+    recovers: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    resumed: Option<KeepsakeForm>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeepsakeForm {
+    initialize: Text<'static>,
+    version: String,
+    settings: Vec<Text<'static>>,
+}
+
+impl HttpForm {
+    fn new(face: &HttpFace, redactor: &mut Redactor) -> Self {
+        let HttpFace {
+            session,
+            most_open,
+            queue_bytes,
+            replay_events,
+            replay_bytes,
+            heartbeat,
+            patience,
+            recovers,
+            resumed,
+        } = face;
+        let number = |size: usize| u64::try_from(size).unwrap_or(u64::MAX);
+        let text = |bytes: &Bytes| Text(Cow::Owned(bytes.to_vec()));
+        Self {
+            session: redactor.pseudonym(session).to_str().unwrap_or(REDACTED).to_owned(),
+            most_open: number(*most_open),
+            queue_bytes: number(*queue_bytes),
+            replay_events: number(*replay_events),
+            replay_bytes: number(*replay_bytes),
+            heartbeat: millis(*heartbeat),
+            patience: millis(*patience),
+            recovers: *recovers,
+            resumed: resumed.as_ref().map(|known| KeepsakeForm {
+                initialize: text(&known.initialize),
+                version: known.version.clone(),
+                settings: known.settings.iter().map(text).collect(),
+            }),
+        }
+    }
+
+    fn face(self) -> Result<HttpFace, String> {
+        let bytes = |text: Text<'_>| Bytes::from(text.0.into_owned());
+        Ok(HttpFace {
+            session: HeaderValue::try_from(self.session).map_err(|error| error.to_string())?,
+            most_open: line::size(self.most_open),
+            queue_bytes: line::size(self.queue_bytes),
+            replay_events: line::size(self.replay_events),
+            replay_bytes: line::size(self.replay_bytes),
+            heartbeat: Duration::from_millis(self.heartbeat),
+            patience: Duration::from_millis(self.patience),
+            recovers: self.recovers,
+            resumed: self.resumed.map(|known| Keepsake {
+                initialize: bytes(known.initialize),
+                version: known.version,
+                settings: known.settings.into_iter().map(bytes).collect(),
+            }),
+        })
+    }
 }
 
 impl Opening {
-    pub(super) fn new(config: &Config, seed: u64, now: Time) -> Self {
+    pub(super) fn new(config: &Config, seed: u64, now: Time, redactor: &mut Redactor) -> Self {
         // Every setting by its name: one that is forgotten does not compile.
         let Config {
             url,
@@ -80,6 +166,8 @@ impl Opening {
             keep_alive,
             quirks,
             drain_timeout,
+            redirects,
+            face,
         } = config;
         Self {
             format: FORMAT,
@@ -98,6 +186,11 @@ impl Opening {
             keep_alive: Pulse::from(*keep_alive),
             quirks: *quirks,
             drain_timeout: millis(*drain_timeout),
+            redirects: *redirects,
+            http: match face {
+                Face::Lines => None,
+                Face::Http(face) => Some(HttpForm::new(face, redactor)),
+            },
         }
     }
 
@@ -121,6 +214,8 @@ impl Opening {
             keep_alive: self.keep_alive.into(),
             quirks: self.quirks,
             drain_timeout: time(self.drain_timeout),
+            redirects: self.redirects,
+            face: self.http.map(HttpForm::face).transpose()?.map_or(Face::Lines, Face::Http),
         };
         Ok(Start { config, seed: self.seed, now: Time(self.start), version: self.version })
     }

@@ -311,6 +311,10 @@ fn escape_separators(bytes: &[u8]) -> Vec<u8> {
 /// Writes an error response.
 #[must_use]
 pub fn write_error<D: Serialize>(id: &Id, code: i64, message: &str, data: Option<&D>) -> Vec<u8> {
+    write_response(id, "error", &error_body(code, message, data))
+}
+
+fn error_body<D: Serialize>(code: i64, message: &str, data: Option<&D>) -> String {
     #[derive(Serialize)]
     struct Body<'a, D> {
         code: i64,
@@ -318,8 +322,16 @@ pub fn write_error<D: Serialize>(id: &Id, code: i64, message: &str, data: Option
         #[serde(skip_serializing_if = "Option::is_none")]
         data: Option<&'a D>,
     }
-    let body = serde_json::to_string(&Body { code, message, data }).unwrap_or_default();
-    write_response(id, "error", &body)
+    serde_json::to_string(&Body { code, message, data }).unwrap_or_default()
+}
+
+/// Writes an error response to what may have no id that can be made out.
+#[must_use]
+pub(crate) fn write_refusal<D: Serialize>(id: Option<&Id>, code: i64, message: &str, data: Option<&D>) -> Vec<u8> {
+    match id {
+        Some(id) => write_error(id, code, message, data),
+        None => format!("{{\"jsonrpc\":\"2.0\",\"error\":{}}}", error_body(code, message, data)).into_bytes(),
+    }
 }
 
 /// Writes a response around a raw `result` or `error`.

@@ -16,8 +16,10 @@
 mod tape;
 
 use bytes::Bytes;
-use http::{Request, Response};
-use mcp_proxy_core::{CallError, CallId, Config, Deadline, Exit, Input, Note, Output, Proxy, Side, Source, Time, Why};
+use http::{HeaderMap, Request, Response};
+use mcp_proxy_core::{
+    CallError, CallId, Config, Deadline, ExchangeId, Exit, Input, Note, Output, Proxy, Side, Sink, Source, Time, Why,
+};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use tape::Tape;
@@ -47,10 +49,18 @@ impl Bench {
     }
 
     pub fn at(url: &str, set: impl FnOnce(&mut Config)) -> Self {
+        Self::made(url, 1, set)
+    }
+
+    pub fn seeded(seed: u64, set: impl FnOnce(&mut Config)) -> Self {
+        Self::made(URL, seed, set)
+    }
+
+    fn made(url: &str, seed: u64, set: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config::new(url).unwrap();
         set(&mut config);
-        let proxy = Proxy::new(&config, 1, Time(0));
-        let tape = Tape::start(&config, 1);
+        let proxy = Proxy::new(&config, seed, Time(0));
+        let tape = Tape::start(&config, seed);
         Self { proxy, now: 0, said: VecDeque::new(), notes: Vec::new(), requests: BTreeMap::new(), tape }
     }
 
@@ -115,7 +125,7 @@ impl Bench {
                     self.requests.insert(id, request.clone());
                     self.said.push_back(Output::Call(id, request));
                 }
-                other @ (Output::Write(..) | Output::Cancel(_) | Output::Exit(_)) => self.said.push_back(other),
+                other => self.said.push_back(other),
             }
         }
     }
@@ -178,6 +188,24 @@ impl Bench {
 
     pub fn shutdown(&mut self) {
         self.fact(Input::Shutdown);
+    }
+
+    /// A client makes an HTTP request.
+    pub fn ask(&mut self, exchange: u64, method: &str, headers: &[(&str, &str)], body: &str) {
+        let mut request = Request::builder().method(method).uri("/mcp");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let parts = request.body(()).unwrap().into_parts().0;
+        self.fact(Input::Request(ExchangeId(exchange), parts, Bytes::copy_from_slice(body.as_bytes())));
+    }
+
+    pub fn gone(&mut self, exchange: u64) {
+        self.fact(Input::Gone(ExchangeId(exchange)));
+    }
+
+    pub fn took(&mut self, exchange: u64, count: usize) {
+        self.fact(Input::Flushed(Sink::Exchange(ExchangeId(exchange)), count));
     }
 
     /// Lets time pass, with a tick at every deadline on the way.
@@ -246,7 +274,7 @@ impl Bench {
     pub fn posts(&self) -> Vec<String> {
         let calls = self.said.iter().filter_map(|output| match output {
             Output::Call(_, request) => Some(describe(request)),
-            Output::Write(..) | Output::Cancel(_) | Output::Note(_) | Output::Exit(_) => None,
+            _ => None,
         });
         calls.filter(|call| call.starts_with("POST")).collect()
     }
@@ -258,6 +286,39 @@ impl Bench {
 
     pub fn next_is_a_line(&self) -> bool {
         matches!(self.said.front(), Some(Output::Write(..)))
+    }
+
+    /// The next command begins this response.
+    #[track_caller]
+    pub fn responded(&mut self, exchange: u64, status: u16) -> HeaderMap {
+        match self.next() {
+            Output::Respond(id, parts) => {
+                assert_eq!((id.0, parts.status.as_u16()), (exchange, status));
+                parts.headers
+            }
+            other => panic!("wanted the response {status} to {exchange}, got {other:?}"),
+        }
+    }
+
+    /// The next command writes to this response.
+    #[track_caller]
+    pub fn received(&mut self, exchange: u64) -> String {
+        match self.next() {
+            Output::Send(id, bytes) if id.0 == exchange => String::from_utf8(bytes.to_vec()).unwrap(),
+            other => panic!("wanted something for {exchange}, got {other:?}"),
+        }
+    }
+
+    #[track_caller]
+    pub fn finished(&mut self, exchange: u64) {
+        let next = self.next();
+        assert!(matches!(next, Output::Finish(id) if id.0 == exchange), "wanted the end of {exchange}, got {next:?}");
+    }
+
+    #[track_caller]
+    pub fn aborted(&mut self, exchange: u64) {
+        let next = self.next();
+        assert!(matches!(next, Output::Abort(id) if id.0 == exchange), "wanted {exchange} broken off, got {next:?}");
     }
 
     #[track_caller]

@@ -46,7 +46,12 @@ fn described(output: &Output) -> String {
         Output::Call(id, request) => format!("{id:?} {}", outline(request)),
         // Not by `Debug`, which takes long over megabytes.
         Output::Write(_, line) => format!("write {}", String::from_utf8_lossy(line)),
-        Output::Cancel(_) | Output::Note(_) | Output::Exit(_) => format!("{output:?}"),
+        Output::Send(id, bytes) => format!("{id:?} send {}", String::from_utf8_lossy(bytes)),
+        // The session has another name in a recording.
+        Output::Respond(id, parts) => format!("{id:?} {} {:?}", parts.status, parts.headers.keys().collect::<Vec<_>>()),
+        Output::Cancel(_) | Output::Finish(_) | Output::Abort(_) | Output::Note(_) | Output::Exit(_) => {
+            format!("{output:?}")
+        }
     }
 }
 

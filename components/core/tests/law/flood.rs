@@ -1,7 +1,7 @@
 //! One peer that floods the machine while stdout stands still, as far as the
 //! machine wants to read.
 
-use super::record::{drain, head};
+use super::record::{called, drain, head};
 use mcp_proxy_core::{CallId, Config, Input, Output, Proxy, Side, Sink, Source, Time, Transport};
 
 /// The longest message while the flood lasts.
@@ -107,11 +107,7 @@ fn machine(transport: Transport) -> Proxy {
 /// Opens an event stream: of a request, or that of an HTTP+SSE session.
 fn open(proxy: &mut Proxy, transport: Transport) -> CallId {
     proxy.handle(Time(0), Input::Bytes(Side::Client, b"{\"id\":0,\"method\":\"tools/call\"}\n"));
-    let call = drain(proxy).into_iter().find_map(|output| match output {
-        Output::Call(id, _) => Some(id),
-        Output::Write(..) | Output::Cancel(_) | Output::Note(_) | Output::Exit(_) => None,
-    });
-    let call = call.unwrap();
+    let call = drain(proxy).into_iter().find_map(called).unwrap();
     proxy.handle(Time(0), head(call, 200, &[("content-type", "text/event-stream")]).input());
     if transport == Transport::Sse {
         proxy.handle(Time(0), Input::Chunk(call, b"event: endpoint\ndata: /messages\n\n"));
@@ -120,8 +116,5 @@ fn open(proxy: &mut Proxy, transport: Transport) -> CallId {
 }
 
 fn written(output: &Output) -> usize {
-    match output {
-        Output::Write(_, bytes) => bytes.len(),
-        Output::Call(..) | Output::Cancel(_) | Output::Note(_) | Output::Exit(_) => 0,
-    }
+    if let Output::Write(_, bytes) = output { bytes.len() } else { 0 }
 }

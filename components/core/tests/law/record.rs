@@ -208,17 +208,19 @@ pub fn drain(proxy: &mut Proxy) -> Vec<Output> {
     std::iter::from_fn(|| proxy.poll()).collect()
 }
 
+/// The call that this output starts.
+#[allow(clippy::needless_pass_by_value, reason = "for `find_map` over outputs")]
+pub fn called(output: Output) -> Option<CallId> {
+    if let Output::Call(id, _) = output { Some(id) } else { None }
+}
+
 /// How long a machine of this seed waits before each retry.
 pub fn retry_waits(seed: u64) -> Vec<u64> {
     let mut proxy = Proxy::new(&config(Transport::Auto), seed, Time(0));
     proxy.handle(Time(0), Input::Bytes(Side::Client, b"{\"id\":1,\"method\":\"tools/call\"}\n"));
     let (mut now, mut waits) = (Time(0), Vec::new());
     loop {
-        let call = drain(&mut proxy).into_iter().find_map(|output| match output {
-            Output::Call(id, _) => Some(id),
-            Output::Write(..) | Output::Cancel(_) | Output::Note(_) | Output::Exit(_) => None,
-        });
-        let Some(call) = call else { return waits };
+        let Some(call) = drain(&mut proxy).into_iter().find_map(called) else { return waits };
         proxy.handle(now, Input::Failed(call, CallError::Refused));
         let Some(deadline) = proxy.deadline() else { return waits };
         waits.push(deadline.at.0 - now.0);

@@ -390,6 +390,9 @@ impl Stage {
             }
             Output::Note(note) => Command::Note(note.blame()),
             Output::Exit(_) => Command::Exit,
+            other @ (Output::Respond(..) | Output::Send(..) | Output::Finish(_) | Output::Abort(_)) => {
+                panic!("to a client on stdio: {other:?}")
+            }
         }
     }
 

@@ -1,0 +1,103 @@
+//! Who may knock: the checks of `Origin` and `Host` that keep web pages of
+//! others, and names that others point at us, away. A shell asks before it
+//! looks for a session; who the client is must not enter.
+
+use http::header::{HOST, ORIGIN};
+use http::{HeaderMap, HeaderName};
+
+/// The origins and hosts that are let in.
+#[derive(Debug, Clone, Default)]
+pub struct Door {
+    origins: Vec<String>,
+    hosts: Vec<String>,
+}
+
+/// Why a request is turned away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turned {
+    /// It comes from a web page of somebody else.
+    Origin,
+    /// It was sent to a name that is not ours.
+    Host,
+}
+
+impl Door {
+    /// Lets in these origins (`https://app.example`) beside our own, and these
+    /// hosts (`mcp.example`, with or without a port). No hosts: any.
+    #[must_use]
+    pub fn new(origins: Vec<String>, hosts: Vec<String>) -> Self {
+        Self { origins, hosts }
+    }
+
+    /// Looks at a request that was sent to `own`, our origin as the client
+    /// knows it.
+    ///
+    /// # Errors
+    /// If it must not come in.
+    pub fn admit(&self, headers: &HeaderMap, own: &str) -> Result<(), Turned> {
+        let origin = text(headers, &ORIGIN);
+        let listed = |origin: &str| self.origins.iter().any(|listed| listed.eq_ignore_ascii_case(origin));
+        if headers.contains_key(ORIGIN) && !(self.known(own) && same(origin, own)) && !listed(origin) {
+            return Err(Turned::Origin);
+        }
+        if !self.hosts.is_empty() && !self.known(text(headers, &HOST)) {
+            return Err(Turned::Host);
+        }
+        Ok(())
+    }
+
+    /// A host, or an origin's, is ours.
+    fn known(&self, place: &str) -> bool {
+        let host = place.split_once("://").map_or(place, |(_, host)| host);
+        let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+        let name = name.map_or(host, |(name, _)| name);
+        let fits = |listed: &String| listed.eq_ignore_ascii_case(host) || listed.eq_ignore_ascii_case(name);
+        self.hosts.is_empty() || self.hosts.iter().any(fits)
+    }
+}
+
+fn same(one: &str, other: &str) -> bool {
+    !one.is_empty() && one.eq_ignore_ascii_case(other)
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn knock(door: &Door, origin: Option<&str>, host: &str) -> Result<(), Turned> {
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, host.parse().unwrap());
+        if let Some(origin) = origin {
+            headers.insert(ORIGIN, origin.parse().unwrap());
+        }
+        door.admit(&headers, &format!("https://{host}"))
+    }
+
+    #[test]
+    fn pages_of_others_stay_out() {
+        let door = Door::new(vec!["https://app.example".to_owned()], Vec::new());
+        for good in [None, Some("https://app.example"), Some("HTTPS://APP.example"), Some("https://edge.example")] {
+            assert_eq!(knock(&door, good, "edge.example"), Ok(()), "{good:?}");
+        }
+        for bad in ["null", "", "https://evil.example", "http://edge.example", "https://app.example.evil", "\u{e9}"] {
+            assert_eq!(knock(&door, Some(bad), "edge.example"), Err(Turned::Origin), "{bad}");
+        }
+    }
+
+    #[test]
+    fn only_names_of_ours_are_answered_to() {
+        let door = Door::new(Vec::new(), vec!["edge.example".to_owned(), "localhost".to_owned(), "[::1]".to_owned()]);
+        for good in ["edge.example", "EDGE.example", "localhost:8787", "[::1]:8787", "[::1]"] {
+            assert_eq!(knock(&door, None, good), Ok(()), "{good}");
+        }
+        for bad in ["evil.example", "edge.example.evil", "localhost.evil:8787", "127.0.0.1"] {
+            assert_eq!(knock(&door, None, bad), Err(Turned::Host), "{bad}");
+        }
+        // A name that leads to us is not ours because the page says so too.
+        assert_eq!(knock(&door, Some("https://evil.example"), "evil.example"), Err(Turned::Origin));
+    }
+}

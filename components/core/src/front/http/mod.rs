@@ -1,0 +1,571 @@
+//! The client of Streamable HTTP: its requests become messages, and each
+//! message to it goes out on exactly one stream. The server's session, and what
+//! becomes of a request once it was taken, are not known here.
+
+mod queue;
+mod refusal;
+mod streams;
+
+use crate::boundary::{ExchangeId, Output};
+use crate::config::{HttpFace, Transport};
+use crate::era::{self, Role};
+use crate::failure::{Delivered, Failure, Phase};
+use crate::time::{Deadline, Time, Why, earlier};
+use crate::wire::message::{self, Id, Kind, Message, Parsed};
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, request, response};
+use queue::Queue;
+use refusal::{EVENTS, JSON, Refusal};
+use std::collections::{BTreeMap, VecDeque};
+use streams::{Resumed, Streams};
+use subtle::ConstantTimeEq;
+
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// How the server is spoken to, for people who look.
+const UPSTREAM: HeaderName = HeaderName::from_static("mcp-proxy-upstream");
+/// Some reverse proxies hold a stream back unless they are told.
+const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// A sign of life on a stream that has nothing to say.
+const COMMENT: &[u8] = b": keepalive\n\n";
+
+/// The front for a client of Streamable HTTP.
+#[derive(Debug)]
+pub(crate) struct HttpFront {
+    face: HttpFace,
+    max: usize,
+    session: Session,
+    /// The `initialize` that is being answered.
+    opening: Option<(ExchangeId, Id)>,
+    exchanges: BTreeMap<ExchangeId, Exchange>,
+    streams: Streams,
+    queue: Queue,
+    outputs: VecDeque<Output>,
+    unread: usize,
+}
+
+/// The client's session with us.
+#[derive(Debug, PartialEq, Eq)]
+enum Session {
+    /// Not initialized.
+    None,
+    /// With this version of the protocol.
+    Open(String),
+    Over,
+}
+
+/// A response that is being written.
+#[derive(Debug)]
+struct Exchange {
+    /// What it carries; nothing, if it is answered in one go.
+    stream: Option<u64>,
+    /// Bytes that the client has not taken.
+    unread: usize,
+    /// When the client last took some, or all had been taken.
+    taken: Time,
+    /// When something was last written.
+    written: Time,
+    finished: bool,
+}
+
+/// What a request of the client comes to.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// The client says this.
+    Message(Message),
+    /// The client listens to what the server says unasked.
+    Listens,
+    /// The client ends the session.
+    Leaves,
+}
+
+/// What a message to the client is about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum About<'a> {
+    /// It is the answer to this request.
+    Answer(&'a Id),
+    /// It tells of this request.
+    Request(&'a Id),
+    /// It is a question of the server.
+    Question(&'a Id),
+    /// None of these.
+    Nothing,
+}
+
+impl HttpFront {
+    /// The epoch tells this machine from others of the same session.
+    pub(crate) fn new(face: HttpFace, max: usize, epoch: u32) -> Self {
+        let session = face.resumed.as_ref().map_or(Session::None, |known| Session::Open(known.version.clone()));
+        Self {
+            max,
+            session,
+            opening: None,
+            exchanges: BTreeMap::new(),
+            streams: Streams::new(&face, epoch),
+            queue: Queue::new(face.queue_bytes, face.patience),
+            outputs: VecDeque::new(),
+            unread: 0,
+            face,
+        }
+    }
+
+    /// The next thing to do, in order.
+    pub(crate) fn output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// Bytes that clients have not taken.
+    pub(crate) fn unread(&self) -> usize {
+        self.unread
+    }
+
+    /// Whether a session that the server has lost is replaced.
+    pub(crate) fn recovers(&self) -> bool {
+        self.face.recovers
+    }
+
+    /// Takes a request of the client.
+    pub(crate) fn request(
+        &mut self,
+        now: Time,
+        exchange: ExchangeId,
+        parts: &request::Parts,
+        body: Bytes,
+    ) -> Vec<Heard> {
+        let heard = match parts.method {
+            Method::POST => self.post(now, exchange, &parts.headers, body),
+            Method::GET => self.get(now, exchange, &parts.headers),
+            Method::DELETE => self.delete(now, exchange, &parts.headers),
+            _ => {
+                let message = format!("{} is not for an MCP endpoint", parts.method);
+                Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, message))
+            }
+        };
+        heard.unwrap_or_else(|refusal| {
+            self.refuse(now, exchange, &refusal);
+            Vec::new()
+        })
+    }
+
+    fn post(
+        &mut self,
+        now: Time,
+        exchange: ExchangeId,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> Result<Vec<Heard>, Refusal> {
+        self.is_ours(headers)?;
+        refusal::is_json(headers)?;
+        refusal::accepts(headers, &[JSON, EVENTS])?;
+        if body.len() > self.max {
+            let message = format!("the body is over the limit of {} bytes", self.max);
+            return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message));
+        }
+        let parsed = message::parse(body.into()).map_err(Refusal::malformed)?;
+        if let Parsed::One(message) = &parsed
+            && let Kind::Request { id, method } = &message.kind
+            && era::role(method) == Role::Initialize
+        {
+            self.initialize(now, exchange, id).map_err(|refusal| refusal.of(Some(id)))?;
+        } else {
+            self.messages(now, exchange, headers, &parsed)?;
+        }
+        Ok(each(parsed).map(Heard::Message).collect())
+    }
+
+    /// The session that the client names, if it names one, is this.
+    fn is_ours(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        let named = headers.get(SESSION_ID);
+        let ours = |named: &HeaderValue| bool::from(named.as_bytes().ct_eq(self.face.session.as_bytes()));
+        match self.session {
+            Session::Open(_) if named.is_none_or(ours) => Ok(()),
+            Session::None if named.is_none() => Ok(()),
+            Session::None | Session::Open(_) | Session::Over => Err(Refusal::no_such_session()),
+        }
+    }
+
+    /// The session stands, and the client names it. Returns its version.
+    fn in_session(&self, headers: &HeaderMap) -> Result<&str, Refusal> {
+        self.is_ours(headers)?;
+        let Session::Open(version) = &self.session else {
+            // A client of a later era looks for a server of its own era like this.
+            refusal::is_known_version(headers, None)?;
+            return Err(Refusal::bad_request("the first request of a session must be initialize"));
+        };
+        if !headers.contains_key(SESSION_ID) {
+            return Err(Refusal::bad_request("the Mcp-Session-Id header is missing"));
+        }
+        refusal::is_known_version(headers, Some(version))?;
+        Ok(version)
+    }
+
+    fn initialize(&mut self, now: Time, exchange: ExchangeId, id: &Id) -> Result<(), Refusal> {
+        if self.session != Session::None || self.opening.is_some() {
+            return Err(Refusal::bad_request("the session is initialized already"));
+        }
+        self.opening = Some((exchange, id.clone()));
+        self.insert(now, exchange, None);
+        Ok(())
+    }
+
+    /// Takes messages of an open session, and begins the response to them.
+    fn messages(
+        &mut self,
+        now: Time,
+        exchange: ExchangeId,
+        headers: &HeaderMap,
+        parsed: &Parsed,
+    ) -> Result<(), Refusal> {
+        let one = match parsed {
+            Parsed::One(message) => request_id(message),
+            Parsed::Batch(_) => None,
+        };
+        let version = self.in_session(headers).map_err(|refusal| refusal.of(one))?;
+        if let Parsed::Batch(members) = parsed {
+            is_batch(version, members)?;
+        }
+        let ids: Vec<&Id> = requests(parsed).collect();
+        for (at, id) in ids.iter().enumerate() {
+            if self.streams.of(id).is_some() || ids.iter().take(at).any(|earlier| earlier == id) {
+                return Err(Refusal::bad_request("a request with this id is still open").of(Some(id)));
+            }
+        }
+        if self.streams.open_requests() + ids.len() > self.face.most_open {
+            let message = format!("more than {} requests are open", self.face.most_open);
+            return Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, message).of(one));
+        }
+        if ids.is_empty() {
+            self.respond_once(now, exchange, head(StatusCode::ACCEPTED, None), Bytes::new());
+            return Ok(());
+        }
+        let stream = self.streams.open(exchange, ids.into_iter().cloned().collect());
+        self.begin(now, exchange, stream);
+        if self.streams.listening().is_none() {
+            self.say_waiting(now, stream);
+        }
+        Ok(())
+    }
+
+    fn get(&mut self, now: Time, exchange: ExchangeId, headers: &HeaderMap) -> Result<Vec<Heard>, Refusal> {
+        self.in_session(headers)?;
+        refusal::accepts(headers, &[EVENTS])?;
+        match self.streams.resume(refusal::text(headers, &LAST_EVENT_ID)) {
+            Resumed::Stream(stream, missed) => self.resume(now, exchange, stream, missed),
+            Resumed::Lost(ids) => self.tell_lost(now, exchange, &ids),
+            Resumed::Unknown => {
+                if let Some(old) = self.streams.listening() {
+                    self.finish(old);
+                }
+                let stream = self.streams.listen(exchange);
+                self.begin(now, exchange, stream);
+                self.say_waiting(now, stream);
+            }
+        }
+        Ok(vec![Heard::Listens])
+    }
+
+    /// A client is back for the rest of a stream.
+    fn resume(&mut self, now: Time, exchange: ExchangeId, stream: u64, missed: Vec<Bytes>) {
+        // The newest connection wins; the old one may be dead without our knowing.
+        let listened = self.streams.listening();
+        let old = self.streams.attach(stream, exchange);
+        if let Some(old) = old.or(listened.filter(|_| self.streams.listening() == Some(exchange))) {
+            self.abort(old);
+        }
+        self.start(now, exchange, stream);
+        for event in missed {
+            self.send(now, exchange, event);
+        }
+        if self.streams.complete(stream) {
+            return self.finish(exchange);
+        }
+        if self.streams.listening() == Some(exchange) {
+            self.say_waiting(now, stream);
+        }
+    }
+
+    /// A client is back for answers that nobody has any more.
+    fn tell_lost(&mut self, now: Time, exchange: ExchangeId, ids: &[Id]) {
+        let text = "the connection was lost, and the answer with it; the request may have been carried out";
+        let failure = Failure::new(Phase::Stream, Delivered::Maybe, text);
+        let events = ids.iter().flat_map(|id| streams::event(None, failure.answer(id)));
+        self.respond_once(now, exchange, head(StatusCode::OK, Some(EVENTS)), events.collect());
+    }
+
+    fn delete(&mut self, now: Time, exchange: ExchangeId, headers: &HeaderMap) -> Result<Vec<Heard>, Refusal> {
+        self.in_session(headers)?;
+        self.respond_once(now, exchange, head(StatusCode::NO_CONTENT, None), Bytes::new());
+        Ok(vec![Heard::Leaves])
+    }
+
+    /// The server has answered `initialize`, and not with an error.
+    pub(crate) fn opened(&mut self, version: Option<String>, transport: Transport) {
+        if let Some((exchange, _)) = &self.opening {
+            self.session = Session::Open(version.unwrap_or_default());
+            let mut parts = head(StatusCode::OK, Some(JSON));
+            parts.headers.insert(SESSION_ID, self.face.session.clone());
+            let spoken = match transport {
+                Transport::Sse => "http+sse",
+                Transport::StreamableHttp | Transport::Auto => "streamable-http",
+            };
+            parts.headers.insert(UPSTREAM, HeaderValue::from_static(spoken));
+            if self.exchanges.contains_key(exchange) {
+                self.outputs.push_back(Output::Respond(*exchange, parts));
+            }
+        }
+    }
+
+    /// Nobody knows the session: its client left before it was opened.
+    pub(crate) fn unknown(&self) -> bool {
+        self.opening.as_ref().is_some_and(|(exchange, _)| !self.exchanges.contains_key(exchange))
+    }
+
+    /// Says something to the client.
+    pub(crate) fn write(&mut self, now: Time, about: About<'_>, message: Vec<u8>) {
+        if let About::Answer(id) = about
+            && self.opening.as_ref().is_some_and(|(_, opening)| opening == id)
+        {
+            return self.answer_initialize(now, message);
+        }
+        let (stream, question) = match about {
+            About::Answer(id) => (self.streams.settle(id), None),
+            About::Request(id) => (self.streams.of(id).or_else(|| self.streams.for_all()), None),
+            About::Question(id) => (self.streams.for_all(), Some(id.clone())),
+            About::Nothing => (self.streams.for_all(), None),
+        };
+        match stream {
+            Some(stream) => {
+                self.say(now, stream, message);
+                self.finish_complete(stream);
+            }
+            None if self.session == Session::Over => {}
+            None => self.queue.push(now, question, message),
+        }
+    }
+
+    fn answer_initialize(&mut self, now: Time, message: Vec<u8>) {
+        let Some((exchange, _)) = self.opening.take() else { return };
+        if !self.exchanges.contains_key(&exchange) {
+            return;
+        }
+        if self.session == Session::None {
+            self.outputs.push_back(Output::Respond(exchange, head(StatusCode::OK, Some(JSON))));
+        }
+        self.send(now, exchange, Bytes::from(message));
+        self.finish(exchange);
+    }
+
+    /// A request needs no answer any more.
+    pub(crate) fn settle(&mut self, id: &Id) {
+        if let Some(stream) = self.streams.settle(id) {
+            self.finish_complete(stream);
+        }
+    }
+
+    fn finish_complete(&mut self, stream: u64) {
+        if self.streams.complete(stream)
+            && let Some(exchange) = self.streams.exchange(stream)
+        {
+            self.finish(exchange);
+        }
+    }
+
+    /// The client took that much of a response.
+    pub(crate) fn taken(&mut self, now: Time, id: ExchangeId, count: usize) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let count = count.min(exchange.unread);
+        exchange.unread -= count;
+        exchange.taken = now;
+        self.unread -= count;
+        if exchange.finished && exchange.unread == 0 {
+            self.exchanges.remove(&id);
+        }
+    }
+
+    /// The client no longer reads a response. It has not cancelled anything.
+    pub(crate) fn gone(&mut self, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.remove(&id) else { return };
+        self.unread -= exchange.unread;
+        if let Some(stream) = exchange.stream {
+            self.streams.detach(stream, id);
+        }
+    }
+
+    /// The session is over: every stream ends.
+    pub(crate) fn end(&mut self) {
+        self.session = Session::Over;
+        self.opening = None;
+        self.queue.clear();
+        let open: Vec<ExchangeId> = self.exchanges.keys().copied().collect();
+        open.into_iter().for_each(|exchange| self.finish(exchange));
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Deadline> {
+        let waiting = self.queue.due().map(|at| Deadline { at, why: Why::Unread });
+        self.exchanges.values().fold(waiting, |first, exchange| earlier(first, self.due(exchange)))
+    }
+
+    /// When a response is given up, or gets a sign of life.
+    fn due(&self, exchange: &Exchange) -> Option<Deadline> {
+        if exchange.unread > 0 {
+            return Some(Deadline { at: exchange.taken.after(self.face.patience), why: Why::Unread });
+        }
+        exchange.stream?;
+        Some(Deadline { at: exchange.written.after(self.face.heartbeat), why: Why::Heartbeat })
+    }
+
+    pub(crate) fn tick(&mut self, now: Time) {
+        self.queue.tick(now);
+        let due = |exchange: &Exchange| self.due(exchange).filter(|deadline| deadline.at <= now);
+        let due: Vec<_> = self.exchanges.iter().filter_map(|(id, exchange)| Some((*id, due(exchange)?.why))).collect();
+        for (id, why) in due {
+            if why == Why::Heartbeat {
+                self.send(now, id, Bytes::from_static(COMMENT));
+            } else {
+                self.abort(id);
+            }
+        }
+    }
+
+    /// Questions of the server that the client cannot be asked.
+    pub(crate) fn unasked(&mut self) -> Vec<Id> {
+        self.queue.refused()
+    }
+
+    fn say_waiting(&mut self, now: Time, stream: u64) {
+        while let Some(message) = self.queue.pop() {
+            self.say(now, stream, message);
+        }
+    }
+
+    fn say(&mut self, now: Time, stream: u64, message: Vec<u8>) {
+        let event = self.streams.say(stream, message);
+        if let Some(exchange) = self.streams.exchange(stream) {
+            self.send(now, exchange, event);
+        }
+    }
+
+    /// Begins the response of a new stream, with its first bytes.
+    fn begin(&mut self, now: Time, exchange: ExchangeId, stream: u64) {
+        self.start(now, exchange, stream);
+        let primes = matches!(&self.session, Session::Open(version) if era::primes(version));
+        let first = match primes && self.face.replay_events > 0 {
+            true => self.streams.prime(stream),
+            false => Bytes::from_static(COMMENT),
+        };
+        self.send(now, exchange, first);
+    }
+
+    fn start(&mut self, now: Time, exchange: ExchangeId, stream: u64) {
+        self.insert(now, exchange, Some(stream));
+        let mut parts = head(StatusCode::OK, Some(EVENTS));
+        parts.headers.insert(NO_BUFFERING, HeaderValue::from_static("no"));
+        self.outputs.push_back(Output::Respond(exchange, parts));
+    }
+
+    fn insert(&mut self, now: Time, exchange: ExchangeId, stream: Option<u64>) {
+        // A shell that uses an id twice has no use for the first.
+        self.gone(exchange);
+        let new = Exchange { stream, unread: 0, taken: now, written: now, finished: false };
+        self.exchanges.insert(exchange, new);
+    }
+
+    fn send(&mut self, now: Time, id: ExchangeId, bytes: Bytes) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        if exchange.unread == 0 {
+            exchange.taken = now;
+        }
+        exchange.written = now;
+        exchange.unread += bytes.len();
+        self.unread += bytes.len();
+        self.outputs.push_back(Output::Send(id, bytes));
+    }
+
+    fn finish(&mut self, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        if std::mem::replace(&mut exchange.finished, true) {
+            return;
+        }
+        self.outputs.push_back(Output::Finish(id));
+        let stream = exchange.stream.take();
+        if exchange.unread == 0 {
+            self.exchanges.remove(&id);
+        }
+        if let Some(stream) = stream {
+            self.streams.detach(stream, id);
+        }
+    }
+
+    fn abort(&mut self, id: ExchangeId) {
+        if self.exchanges.contains_key(&id) {
+            self.gone(id);
+            self.outputs.push_back(Output::Abort(id));
+        }
+    }
+
+    fn respond_once(&mut self, now: Time, exchange: ExchangeId, parts: response::Parts, body: Bytes) {
+        self.insert(now, exchange, None);
+        self.outputs.push_back(Output::Respond(exchange, parts));
+        if !body.is_empty() {
+            self.send(now, exchange, body);
+        }
+        self.finish(exchange);
+    }
+
+    fn refuse(&mut self, now: Time, exchange: ExchangeId, refusal: &Refusal) {
+        let mut parts = head(refusal.status, Some(JSON));
+        if refusal.status == StatusCode::METHOD_NOT_ALLOWED {
+            parts.headers.insert(ALLOW, HeaderValue::from_static("GET, POST, DELETE"));
+        }
+        let body = message::write_refusal(refusal.id.as_ref(), refusal.code, &refusal.message, refusal.data.as_ref());
+        self.respond_once(now, exchange, parts, Bytes::from(body));
+    }
+}
+
+fn head(status: StatusCode, kind: Option<&'static str>) -> response::Parts {
+    let mut parts = http::Response::new(()).into_parts().0;
+    parts.status = status;
+    if let Some(kind) = kind {
+        parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        parts.headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    }
+    parts
+}
+
+fn each(parsed: Parsed) -> Box<dyn Iterator<Item = Message>> {
+    match parsed {
+        Parsed::One(message) => Box::new(std::iter::once(message)),
+        Parsed::Batch(members) => Box::new(members.into_iter().filter_map(Result::ok)),
+    }
+}
+
+fn requests(parsed: &Parsed) -> impl Iterator<Item = &Id> {
+    let (one, batch) = match parsed {
+        Parsed::One(message) => (Some(message), None),
+        Parsed::Batch(members) => (None, Some(members.iter().flatten())),
+    };
+    one.into_iter().chain(batch.into_iter().flatten()).filter_map(request_id)
+}
+
+fn request_id(message: &Message) -> Option<&Id> {
+    match &message.kind {
+        Kind::Request { id, .. } => Some(id),
+        Kind::Notification { .. } | Kind::Response { .. } => None,
+    }
+}
+
+/// A batch of whole messages, where the version has batches.
+fn is_batch(version: &str, members: &[Result<Message, message::Malformed>]) -> Result<(), Refusal> {
+    if !era::batches(version) {
+        return Err(Refusal::bad_request(format!("protocol version {version} has no batches")));
+    }
+    for member in members {
+        let message = member.as_ref().map_err(|bad| Refusal::malformed(bad.clone()))?;
+        if matches!(&message.kind, Kind::Request { method, .. } if era::role(method) == Role::Initialize) {
+            return Err(Refusal::bad_request("initialize must not be part of a batch").of(request_id(message)));
+        }
+    }
+    Ok(())
+}

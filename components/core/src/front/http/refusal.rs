@@ -1,0 +1,148 @@
+//! Why a request of the client gets no further than its head, and the checks
+//! that need no more than that. What the statuses are is the specification's.
+
+use crate::era;
+use crate::failure::{INVALID_REQUEST, NO_ANSWER, PARSE_ERROR, UNSUPPORTED_VERSION};
+use crate::wire::message::{Fault, Id, Malformed};
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, StatusCode};
+use serde_json::{Value, json};
+
+pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(super) const JSON: &str = "application/json";
+pub(super) const EVENTS: &str = "text/event-stream";
+
+/// An answer of HTTP: a status, and a JSON-RPC error that says why.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) status: StatusCode,
+    pub(super) id: Option<Id>,
+    pub(super) code: i64,
+    pub(super) message: String,
+    pub(super) data: Option<Value>,
+}
+
+impl Refusal {
+    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, id: None, code: INVALID_REQUEST, message: message.into(), data: None }
+    }
+
+    pub(super) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// The client has to initialize anew.
+    pub(super) fn no_such_session() -> Self {
+        let message = "there is no such session: initialize again";
+        Self { code: NO_ANSWER, ..Self::new(StatusCode::NOT_FOUND, message) }
+    }
+
+    pub(super) fn malformed(bad: Malformed) -> Self {
+        let (code, message) = match bad.fault {
+            Fault::Encoding => (PARSE_ERROR, "the body is not UTF-8"),
+            Fault::Syntax => (PARSE_ERROR, "the body is not valid JSON"),
+            Fault::Shape => (INVALID_REQUEST, "the body is not a JSON-RPC message"),
+            Fault::EmptyBatch => (INVALID_REQUEST, "the batch is empty"),
+            Fault::TooLong => (INVALID_REQUEST, "the body is too long"),
+        };
+        Self { id: bad.id, code, ..Self::bad_request(message) }
+    }
+
+    /// It is the answer to this request.
+    pub(super) fn of(self, id: Option<&Id>) -> Self {
+        Self { id: id.cloned(), ..self }
+    }
+}
+
+/// The body is JSON.
+pub(super) fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
+    let given = text(headers, &CONTENT_TYPE);
+    let essence = given.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case(JSON) {
+        return Ok(());
+    }
+    let message = format!("the Content-Type must be {JSON}, not {essence:?}");
+    Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
+}
+
+/// The client reads all of these. One that says nothing reads anything.
+pub(super) fn accepts(headers: &HeaderMap, wanted: &[&str]) -> Result<(), Refusal> {
+    let lists: Vec<_> = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
+    let ranges = || lists.iter().flat_map(|list| list.split(',')).filter_map(|range| range.split(';').next());
+    let fits = |range: &str, wanted: &str| {
+        let range = range.trim();
+        let whole = wanted.split('/').next().is_some_and(|kind| range.eq_ignore_ascii_case(&format!("{kind}/*")));
+        range == "*/*" || whole || range.eq_ignore_ascii_case(wanted)
+    };
+    if lists.is_empty() || wanted.iter().all(|wanted| ranges().any(|range| fits(range, wanted))) {
+        return Ok(());
+    }
+    Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, format!("the Accept header must list {}", wanted.join(" and "))))
+}
+
+/// The protocol version of the request is the agreed one, or one that we know.
+pub(super) fn is_known_version(headers: &HeaderMap, agreed: Option<&str>) -> Result<(), Refusal> {
+    let given = text(headers, &VERSION);
+    if !headers.contains_key(VERSION) || agreed == Some(given) || era::VERSIONS.contains(&given) {
+        return Ok(());
+    }
+    Err(Refusal {
+        code: UNSUPPORTED_VERSION,
+        data: Some(json!({ "supported": era::VERSIONS, "requested": given })),
+        ..Refusal::bad_request(format!("the protocol version {given:?} is not supported"))
+    })
+}
+
+pub(super) fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(name: &HeaderName, value: Option<&str>) -> HeaderMap {
+        value.into_iter().map(|value| (name.clone(), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn what_a_client_reads_is_taken_generously() {
+        let both = [JSON, EVENTS];
+        for good in [
+            None,
+            Some("*/*"),
+            Some("application/json, text/event-stream"),
+            Some("Text/Event-Stream;q=0.1,APPLICATION/json"),
+            Some("text/*, application/*"),
+        ] {
+            assert!(accepts(&headers(&ACCEPT, good), &both).is_ok(), "{good:?}");
+        }
+        for bad in ["application/json", "text/event-stream", "text/html", "", "application/jsonx, text/event-stream"] {
+            let refused = accepts(&headers(&ACCEPT, Some(bad)), &both).unwrap_err();
+            assert_eq!(refused.status, StatusCode::NOT_ACCEPTABLE, "{bad}");
+        }
+        assert!(accepts(&headers(&ACCEPT, Some("text/event-stream")), &[EVENTS]).is_ok());
+    }
+
+    #[test]
+    fn a_body_is_json_by_its_type() {
+        for good in ["application/json", "Application/JSON; charset=utf-8"] {
+            assert!(is_json(&headers(&CONTENT_TYPE, Some(good))).is_ok(), "{good}");
+        }
+        for bad in [None, Some("text/plain"), Some("application/jsonl")] {
+            let refused = is_json(&headers(&CONTENT_TYPE, bad)).unwrap_err();
+            assert_eq!(refused.status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_version_is_told_the_known_ones() {
+        let given = |version| is_known_version(&headers(&VERSION, version), Some("2031-01-01"));
+        for good in [None, Some("2025-03-26"), Some("2025-11-25"), Some("2031-01-01")] {
+            assert!(given(good).is_ok(), "{good:?}");
+        }
+        let refused = given(Some("2026-07-28")).unwrap_err();
+        assert_eq!((refused.status, refused.code), (StatusCode::BAD_REQUEST, UNSUPPORTED_VERSION));
+        assert_eq!(refused.data.unwrap()["requested"], "2026-07-28");
+    }
+}

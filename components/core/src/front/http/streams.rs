@@ -1,0 +1,255 @@
+//! The streams toward the client, and what was said on them. A stream outlives
+//! its connection: it is kept, within limits, until a client that lost the
+//! connection asks for the rest. The id of an event says which stream it stands
+//! on, where, and which requests that stream had still to answer after it; so
+//! even where the stream is forgotten, or was another machine's, its requests
+//! can be told that their answer is lost.
+
+use crate::boundary::ExchangeId;
+use crate::config::HttpFace;
+use crate::wire::message::{self, Id};
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Longer lists of requests are left out of the ids.
+const LONGEST_LIST: usize = 256;
+
+/// The streams.
+#[derive(Debug)]
+pub(super) struct Streams {
+    streams: BTreeMap<u64, Stream>,
+    /// The stream of each open request.
+    of: BTreeMap<Id, u64>,
+    /// The stream for what the server says unasked.
+    listener: Option<u64>,
+    next: u64,
+    /// Keeps apart what different machines of one session have said.
+    epoch: u32,
+    kept: Kept,
+}
+
+#[derive(Debug)]
+struct Stream {
+    /// The connection that carries it now.
+    exchange: Option<ExchangeId>,
+    /// What it has still to answer.
+    awaited: Vec<Id>,
+    listens: bool,
+    said: u64,
+    log: VecDeque<(u64, Bytes)>,
+}
+
+/// What is kept of all streams, oldest first.
+#[derive(Debug)]
+struct Kept {
+    order: VecDeque<u64>,
+    bytes: usize,
+    most: usize,
+    most_bytes: usize,
+}
+
+/// Where a client that lost its connection stands.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Resumed {
+    /// This stream goes on; the client has missed these events.
+    Stream(u64, Vec<Bytes>),
+    /// The stream is gone, and with it the answers to these.
+    Lost(Vec<Id>),
+    /// Nothing of ours, or nothing that matters.
+    Unknown,
+}
+
+impl Streams {
+    pub(super) fn new(face: &HttpFace, epoch: u32) -> Self {
+        let kept = Kept { order: VecDeque::new(), bytes: 0, most: face.replay_events, most_bytes: face.replay_bytes };
+        Self { streams: BTreeMap::new(), of: BTreeMap::new(), listener: None, next: 0, epoch, kept }
+    }
+
+    /// A stream that answers these requests.
+    pub(super) fn open(&mut self, exchange: ExchangeId, awaited: Vec<Id>) -> u64 {
+        let stream = self.insert(exchange, awaited.clone(), false);
+        self.of.extend(awaited.into_iter().map(|id| (id, stream)));
+        stream
+    }
+
+    /// A stream for what the server says unasked.
+    pub(super) fn listen(&mut self, exchange: ExchangeId) -> u64 {
+        let stream = self.insert(exchange, Vec::new(), true);
+        self.listener = Some(stream);
+        stream
+    }
+
+    fn insert(&mut self, exchange: ExchangeId, awaited: Vec<Id>, listens: bool) -> u64 {
+        self.next += 1;
+        let stream = Stream { exchange: Some(exchange), awaited, listens, said: 0, log: VecDeque::new() };
+        self.streams.insert(self.next, stream);
+        self.next
+    }
+
+    /// How many requests wait for an answer.
+    pub(super) fn open_requests(&self) -> usize {
+        self.of.len()
+    }
+
+    /// The stream that is to answer this request.
+    pub(super) fn of(&self, id: &Id) -> Option<u64> {
+        self.of.get(id).copied()
+    }
+
+    /// The connection that carries a stream.
+    pub(super) fn exchange(&self, stream: u64) -> Option<ExchangeId> {
+        self.streams.get(&stream)?.exchange
+    }
+
+    /// The connection of the stream for what the server says unasked.
+    pub(super) fn listening(&self) -> Option<ExchangeId> {
+        self.listener.and_then(|stream| self.exchange(stream))
+    }
+
+    /// Where to put what belongs to no request: on the stream of the only call
+    /// that runs, since it probably belongs to that; else where the client
+    /// listens; else on the newest stream that is connected.
+    pub(super) fn for_all(&self) -> Option<u64> {
+        let mut connected: Vec<u64> =
+            self.of.values().copied().filter(|stream| self.exchange(*stream).is_some()).collect();
+        connected.sort_unstable();
+        connected.dedup();
+        match connected.as_slice() {
+            [only] => Some(*only),
+            [] => self.listener.filter(|_| self.listening().is_some()),
+            [.., newest] => self.listener.filter(|_| self.listening().is_some()).or(Some(*newest)),
+        }
+    }
+
+    /// This request has its answer, or needs none any more.
+    pub(super) fn settle(&mut self, id: &Id) -> Option<u64> {
+        let at = self.of.remove(id)?;
+        if let Some(stream) = self.streams.get_mut(&at) {
+            stream.awaited.retain(|awaited| awaited != id);
+        }
+        Some(at)
+    }
+
+    /// Everything that was to be said on this stream has been.
+    pub(super) fn complete(&self, stream: u64) -> bool {
+        self.streams.get(&stream).is_none_or(|stream| !stream.listens && stream.awaited.is_empty())
+    }
+
+    /// Says something on a stream: the event, which is kept.
+    pub(super) fn say(&mut self, at: u64, message: Vec<u8>) -> Bytes {
+        let id = self.id(at);
+        let event = event(Some(&*id).filter(|_| self.kept.most > 0), message);
+        let event = Bytes::from(event);
+        self.keep(at, event.clone());
+        event
+    }
+
+    /// The first event of a stream, which gives the client an id to come back with.
+    pub(super) fn prime(&mut self, at: u64) -> Bytes {
+        Bytes::from(format!("id: {}\ndata: \n\n", self.id(at)))
+    }
+
+    /// The id of the next event of a stream.
+    fn id(&mut self, at: u64) -> String {
+        let Some(stream) = self.streams.get_mut(&at) else { return String::new() };
+        stream.said += 1;
+        let place = format!("{:08x}-{at}-{}", self.epoch, stream.said);
+        let list = stream.awaited.iter().map(Id::text).collect::<Vec<_>>().join(",");
+        match stream.listens || list.len() > LONGEST_LIST {
+            true => place,
+            false => format!("{place}-{}", BASE64.encode(format!("[{list}]"))),
+        }
+    }
+
+    fn keep(&mut self, at: u64, event: Bytes) {
+        let Some(stream) = self.streams.get_mut(&at) else { return };
+        self.kept.bytes += event.len();
+        self.kept.order.push_back(at);
+        stream.log.push_back((stream.said, event));
+        while self.kept.order.len() > self.kept.most || self.kept.bytes > self.kept.most_bytes {
+            let Some(oldest) = self.kept.order.pop_front() else { return };
+            if let Some(stream) = self.streams.get_mut(&oldest) {
+                self.kept.bytes -= stream.log.pop_front().map_or(0, |(_, event)| event.len());
+            }
+            self.drop_if_over(oldest);
+        }
+    }
+
+    /// Forgets a stream on which nothing more can be said or asked for.
+    fn drop_if_over(&mut self, at: u64) {
+        let over = |stream: &Stream| stream.exchange.is_none() && stream.awaited.is_empty() && stream.log.is_empty();
+        if self.streams.get(&at).is_some_and(over) {
+            self.streams.remove(&at);
+            self.listener.take_if(|listener| *listener == at);
+        }
+    }
+
+    /// A stream has lost its connection, or needs none any more.
+    pub(super) fn detach(&mut self, at: u64, exchange: ExchangeId) {
+        if let Some(stream) = self.streams.get_mut(&at) {
+            stream.exchange.take_if(|current| *current == exchange);
+        }
+        self.drop_if_over(at);
+    }
+
+    /// A stream has got a connection, instead of the one returned.
+    pub(super) fn attach(&mut self, at: u64, exchange: ExchangeId) -> Option<ExchangeId> {
+        let stream = self.streams.get_mut(&at)?;
+        if stream.listens {
+            self.listener = Some(at);
+        }
+        stream.exchange.replace(exchange)
+    }
+
+    /// What the id of the last event that a client has seen leads to.
+    pub(super) fn resume(&self, last: &str) -> Resumed {
+        let Some(place) = Place::parse(last) else { return Resumed::Unknown };
+        let stream = self.streams.get(&place.stream).filter(|_| place.epoch == self.epoch);
+        match stream {
+            Some(stream) => {
+                let missed = stream.log.iter().filter(|(at, _)| *at > place.said);
+                Resumed::Stream(place.stream, missed.map(|(_, event)| event.clone()).collect())
+            }
+            None if place.awaited.is_empty() => Resumed::Unknown,
+            None => Resumed::Lost(place.awaited),
+        }
+    }
+}
+
+/// A message as an event of a stream.
+pub(super) fn event(id: Option<&str>, message: Vec<u8>) -> Vec<u8> {
+    let line = message::to_line(message, false);
+    let mut event = Vec::with_capacity(line.len() + 128);
+    if let Some(id) = id {
+        for part in ["id: ", id, "\n"] {
+            event.extend_from_slice(part.as_bytes());
+        }
+    }
+    event.extend_from_slice(b"event: message\ndata: ");
+    event.extend_from_slice(&line);
+    event.push(b'\n');
+    event
+}
+
+/// The id of an event, taken apart.
+struct Place {
+    epoch: u32,
+    stream: u64,
+    said: u64,
+    awaited: Vec<Id>,
+}
+
+impl Place {
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.splitn(4, '-');
+        let epoch = u32::from_str_radix(parts.next()?, 16).ok()?;
+        let (stream, said) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        let list = BASE64.decode(parts.next().unwrap_or_default()).ok()?;
+        let ids: Vec<&RawValue> = if list.is_empty() { Vec::new() } else { serde_json::from_slice(&list).ok()? };
+        let awaited = ids.into_iter().map(|id| Id::parse(id.get())).collect::<Option<_>>()?;
+        Some(Self { epoch, stream, said, awaited })
+    }
+}

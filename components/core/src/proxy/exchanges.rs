@@ -1,0 +1,139 @@
+//! A client that speaks HTTP: its exchanges, which all belong to one session.
+
+use super::stage::GOODBYE;
+use super::{Proxy, Stage};
+use crate::boundary::{ExchangeId, Exit};
+use crate::config::Transport;
+use crate::era;
+use crate::front::Front;
+use crate::front::http::{About, Heard, HttpFront};
+use crate::wire::message::Id;
+use bytes::Bytes;
+use http::request::Parts;
+
+impl Proxy {
+    pub(super) fn client_asked(&mut self, id: ExchangeId, parts: &Parts, body: Bytes) {
+        let now = self.now;
+        let Some(front) = self.http() else { return };
+        let heard = front.request(now, id, parts, body);
+        self.drain_front();
+        for heard in heard {
+            match heard {
+                Heard::Message(message) => self.client_sent(message),
+                Heard::Listens => self.client_listens(),
+                Heard::Leaves => self.client_left("the client ended the session"),
+            }
+            self.settle();
+        }
+    }
+
+    pub(super) fn client_gone(&mut self, id: ExchangeId) {
+        self.exchange_over(|front| front.gone(id));
+    }
+
+    pub(super) fn client_took(&mut self, id: ExchangeId, count: usize) {
+        let now = self.now;
+        self.exchange_over(|front| front.taken(now, id, count));
+    }
+
+    fn exchange_over(&mut self, change: impl FnOnce(&mut HttpFront)) {
+        let Some(front) = self.http() else { return };
+        change(front);
+        let unread = front.unread();
+        self.flushed(|toward| toward.set(unread));
+    }
+
+    pub(super) fn client_tick(&mut self) {
+        let now = self.now;
+        if let Some(front) = self.http() {
+            front.tick(now);
+            self.drain_front();
+        }
+    }
+
+    /// A client that only listens wants a session to listen to.
+    fn client_listens(&mut self) {
+        if let Some(parcel) = self.era.reopen() {
+            self.send(parcel);
+        }
+    }
+
+    /// The session is over, for the client and then for the server.
+    pub(super) fn client_left(&mut self, why: &str) {
+        if self.stage != Stage::Running {
+            return;
+        }
+        self.answer_the_rest(why);
+        self.end_exchanges();
+        self.leave(GOODBYE, Exit::Drained);
+    }
+
+    pub(super) fn client_waits_no_longer(&mut self, id: &Id) {
+        if let Some(front) = self.http() {
+            front.settle(id);
+            self.drain_front();
+        }
+    }
+
+    /// A session stands that the client has asked for.
+    pub(super) fn client_session_opened(&mut self, version: Option<&str>, transport: Transport) {
+        if let Some(front) = self.http() {
+            front.opened(version.map(str::to_owned), transport);
+            self.drain_front();
+        }
+    }
+
+    /// The client left before its session stood, and will not come back.
+    pub(super) fn client_missed_its_session(&self) -> bool {
+        matches!(&self.front, Front::Http(front) if front.unknown())
+    }
+
+    /// The server may have changed with the session.
+    pub(super) fn announce_changes(&mut self, initialized: &str) {
+        if self.http().is_some() {
+            for change in era::list_changes(initialized) {
+                self.write_message(About::Nothing, change);
+            }
+        }
+    }
+
+    /// Whether a session that the server has lost is over for the client too.
+    pub(super) fn ends_with_the_server(&self) -> bool {
+        matches!(&self.front, Front::Http(front) if !front.recovers())
+    }
+
+    /// Whether a client whose `initialize` failed begins anew elsewhere.
+    pub(super) fn one_session_only(&self) -> bool {
+        matches!(self.front, Front::Http(_))
+    }
+
+    /// Nobody is written to any more.
+    pub(super) fn end_exchanges(&mut self) {
+        if let Some(front) = self.http() {
+            front.end();
+            self.drain_front();
+        }
+    }
+
+    /// Takes over what the front has to say.
+    pub(super) fn drain_front(&mut self) {
+        let Front::Http(front) = &mut self.front else { return };
+        self.queue.extend(std::iter::from_fn(|| front.output()));
+        let (unread, unasked) = (front.unread(), front.unasked());
+        self.flushed(|toward| toward.set(unread));
+        for id in unasked {
+            let Some(ask) = self.route.answer(&id) else { continue };
+            if !ask.aside {
+                self.back.touch_all(self.now);
+            }
+            self.refuse_ask(&ask.id, "the client has no stream open");
+        }
+    }
+
+    fn http(&mut self) -> Option<&mut HttpFront> {
+        match &mut self.front {
+            Front::Http(front) => Some(front),
+            Front::Lines(_) => None,
+        }
+    }
+}

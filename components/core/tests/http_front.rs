@@ -1,0 +1,554 @@
+//! A client of Streamable HTTP, in front of an HTTP+SSE server: what it may
+//! ask, where each message goes, and what it gets back after a lost connection.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
+
+mod common;
+
+use common::{Bench, INITIALIZE, INITIALIZED, initialize_result};
+use http::HeaderValue;
+use mcp_proxy_core::{CallId, Config, Exit, Face, HttpFace, Keepsake, Source, Transport, Why};
+use serde_json::{Value, json};
+
+const SESSION: &str = "0123456789abcdef";
+const BOTH: (&str, &str) = ("accept", "application/json, text/event-stream");
+const EVENTS: (&str, &str) = ("accept", "text/event-stream");
+const TYPE: (&str, &str) = ("content-type", "application/json");
+const NAMED: (&str, &str) = ("mcp-session-id", SESSION);
+
+fn front(set: impl FnOnce(&mut HttpFace, &mut Config)) -> Bench {
+    Bench::with(|config| {
+        config.transport = Transport::Sse;
+        let mut face = HttpFace::new(HeaderValue::from_static(SESSION));
+        set(&mut face, config);
+        config.face = Face::Http(face);
+    })
+}
+
+/// A session with this version of the protocol, and the stream of its server.
+fn open_as(version: &str, set: impl FnOnce(&mut HttpFace, &mut Config)) -> (Bench, CallId) {
+    let mut bench = front(set);
+    bench.ask(1, "POST", &[BOTH, TYPE], INITIALIZE);
+    let stream = bench.called("GET");
+    bench.sse(stream);
+    bench.chunk(stream, "event: endpoint\ndata: /messages\n\n");
+    let initialize = bench.called("POST initialize 0");
+    bench.accept(initialize);
+    let result = initialize_result("0", version);
+    bench.event(stream, &result);
+    let headers = bench.responded(1, 200);
+    assert_eq!(headers["mcp-session-id"], SESSION);
+    assert_eq!(headers["content-type"], "application/json");
+    assert_eq!(headers["mcp-proxy-upstream"], "http+sse");
+    assert_eq!(bench.received(1), result);
+    bench.took(1, result.len());
+    bench.finished(1);
+    post(&mut bench, 2, INITIALIZED);
+    bench.responded(2, 202);
+    bench.finished(2);
+    let initialized = bench.called("POST notifications/initialized");
+    bench.accept(initialized);
+    bench.silent();
+    (bench, stream)
+}
+
+fn open() -> (Bench, CallId) {
+    open_as("2025-11-25", |_, _| {})
+}
+
+fn post(bench: &mut Bench, exchange: u64, body: &str) {
+    bench.ask(exchange, "POST", &[BOTH, TYPE, NAMED], body);
+}
+
+/// A request that runs: its response has begun and the server has it.
+#[track_caller]
+fn running(bench: &mut Bench, exchange: u64, id: &str) -> String {
+    post(bench, exchange, &request(id));
+    let headers = bench.responded(exchange, 200);
+    assert_eq!(headers["content-type"], "text/event-stream");
+    let first = bench.received(exchange);
+    let call = bench.called(&format!("POST tools/call {id}"));
+    bench.accept(call);
+    bench.took(exchange, first.len());
+    event_id(&first)
+}
+
+/// The client listens; returns the id of the first event.
+#[track_caller]
+fn listening(bench: &mut Bench, exchange: u64) -> String {
+    bench.ask(exchange, "GET", &[EVENTS, NAMED], "");
+    bench.responded(exchange, 200);
+    let first = bench.received(exchange);
+    bench.took(exchange, first.len());
+    event_id(&first)
+}
+
+fn request(id: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"t","_meta":{{"progressToken":{id}}}}}}}"#
+    )
+}
+
+fn answer(id: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)
+}
+
+fn event_id(event: &str) -> String {
+    event.lines().find_map(|line| line.strip_prefix("id: ")).unwrap_or_default().to_owned()
+}
+
+/// The message of the next event on this response.
+#[track_caller]
+fn heard(bench: &mut Bench, exchange: u64) -> Value {
+    let event = bench.received(exchange);
+    bench.took(exchange, event.len());
+    let data = event.lines().find_map(|line| line.strip_prefix("data: ")).expect(&event);
+    serde_json::from_str(data).unwrap()
+}
+
+/// The next response refuses the request; returns the error.
+#[track_caller]
+fn refused(bench: &mut Bench, exchange: u64, status: u16) -> Value {
+    bench.responded(exchange, status);
+    let body: Value = serde_json::from_str(&bench.received(exchange)).unwrap();
+    bench.finished(exchange);
+    bench.silent();
+    assert!(body["error"]["message"].is_string(), "{body}");
+    body
+}
+
+#[test]
+fn a_request_is_answered_on_its_own_stream_which_then_ends() {
+    let (mut bench, stream) = open();
+    running(&mut bench, 10, "1");
+    running(&mut bench, 11, "\"1\"");
+    bench.event(stream, &answer("\"1\""));
+    assert_eq!(heard(&mut bench, 11)["id"], json!("1"));
+    bench.finished(11);
+    bench.event(stream, &answer("1"));
+    assert_eq!(heard(&mut bench, 10)["id"], json!(1));
+    bench.finished(10);
+    bench.silent();
+}
+
+#[test]
+fn what_a_session_may_not_ask_is_refused_with_the_status_of_the_specification() {
+    let (mut bench, _) = open();
+    let wrong = ("mcp-session-id", "another");
+    let body = request("1");
+    bench.ask(10, "POST", &[BOTH, TYPE], &body);
+    assert_eq!(refused(&mut bench, 10, 400)["id"], 1);
+    for (at, method) in ["POST", "GET", "DELETE"].into_iter().enumerate() {
+        let exchange = 20 + at as u64;
+        bench.ask(exchange, method, &[BOTH, TYPE, wrong], &body);
+        refused(&mut bench, exchange, 404);
+    }
+    bench.ask(11, "PUT", &[BOTH, TYPE, NAMED], &body);
+    assert_eq!(bench.responded(11, 405)["allow"], "GET, POST, DELETE");
+    bench.received(11);
+    bench.finished(11);
+    bench.ask(12, "POST", &[("accept", "application/json"), TYPE, NAMED], &body);
+    refused(&mut bench, 12, 406);
+    bench.ask(13, "GET", &[("accept", "application/json"), NAMED], "");
+    refused(&mut bench, 13, 406);
+    bench.ask(14, "POST", &[BOTH, NAMED], &body);
+    refused(&mut bench, 14, 415);
+    bench.ask(15, "POST", &[BOTH, TYPE, NAMED, ("mcp-protocol-version", "v999")], &body);
+    let error = refused(&mut bench, 15, 400);
+    assert_eq!((&error["error"]["code"], &error["id"]), (&json!(-32022), &json!(1)));
+    bench.ask(16, "POST", &[BOTH, TYPE, NAMED], INITIALIZE);
+    refused(&mut bench, 16, 400);
+    for (at, (body, code)) in [("{", -32700), ("7", -32600), ("[]", -32600), ("\u{e9}", -32700)].into_iter().enumerate()
+    {
+        let exchange = 30 + at as u64;
+        post(&mut bench, exchange, body);
+        assert_eq!(refused(&mut bench, exchange, 400)["error"]["code"], code, "{body}");
+    }
+    running(&mut bench, 17, "1");
+    post(&mut bench, 18, &body);
+    assert_eq!(refused(&mut bench, 18, 400)["id"], 1);
+}
+
+#[test]
+fn a_client_without_a_session_is_told_what_comes_first() {
+    let mut bench = front(|_, _| {});
+    bench.ask(1, "POST", &[BOTH, TYPE], &request("1"));
+    refused(&mut bench, 1, 400);
+    bench.ask(2, "POST", &[BOTH, TYPE, NAMED], &request("1"));
+    refused(&mut bench, 2, 404);
+    let modern = ("mcp-protocol-version", "2026-07-28");
+    bench.ask(3, "POST", &[BOTH, TYPE, modern], r#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#);
+    let error = refused(&mut bench, 3, 400)["error"].take();
+    assert_eq!((&error["code"], &error["data"]["requested"]), (&json!(-32022), &json!("2026-07-28")));
+    assert!(error["data"]["supported"].as_array().unwrap().contains(&json!("2025-11-25")));
+    bench.ask(4, "GET", &[EVENTS], "");
+    refused(&mut bench, 4, 400);
+}
+
+#[test]
+fn a_body_over_the_limit_is_refused_by_name() {
+    let (mut bench, _) = open_as("2025-11-25", |_, config| config.max_message = 1000);
+    post(&mut bench, 10, &format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{}"}}"#, "x".repeat(1000)));
+    let text = refused(&mut bench, 10, 413)["error"]["message"].to_string();
+    assert!(text.contains("1000 bytes"), "{text}");
+}
+
+#[test]
+fn too_many_open_requests_are_refused_and_the_others_go_on() {
+    let (mut bench, stream) = open_as("2025-11-25", |face, _| face.most_open = 1);
+    running(&mut bench, 10, "1");
+    post(&mut bench, 11, &request("2"));
+    assert_eq!(refused(&mut bench, 11, 429)["id"], 2);
+    bench.event(stream, &answer("1"));
+    heard(&mut bench, 10);
+    bench.finished(10);
+    running(&mut bench, 12, "2");
+}
+
+#[test]
+fn a_batch_is_split_for_the_one_version_that_has_it() {
+    let batch = format!("[{},{},{}]", request("1"), INITIALIZED.replace("initialized", "x"), request("2"));
+    let (mut bench, stream) = open_as("2025-03-26", |_, _| {});
+    post(&mut bench, 10, &batch);
+    bench.responded(10, 200);
+    bench.received(10);
+    for call in ["POST tools/call 1", "POST notifications/x", "POST tools/call 2"] {
+        let call = bench.called(call);
+        bench.accept(call);
+    }
+    bench.event(stream, &answer("2"));
+    assert_eq!(heard(&mut bench, 10)["id"], 2);
+    bench.event(stream, &answer("1"));
+    assert_eq!(heard(&mut bench, 10)["id"], 1);
+    bench.finished(10);
+    post(&mut bench, 11, &format!("[{INITIALIZE}]"));
+    refused(&mut bench, 11, 400);
+    post(&mut bench, 12, &format!("[{},{}]", request("3"), request("3")));
+    refused(&mut bench, 12, 400);
+
+    let (mut bench, _) = open_as("2025-06-18", |_, _| {});
+    post(&mut bench, 10, &batch);
+    refused(&mut bench, 10, 400);
+}
+
+#[test]
+fn progress_goes_to_its_request_and_the_rest_to_one_stream() {
+    let (mut bench, stream) = open();
+    let news = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+    let progress = |token| {
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":1}}}}"#
+        )
+    };
+    listening(&mut bench, 9);
+    bench.event(stream, news);
+    heard(&mut bench, 9);
+    running(&mut bench, 10, "0");
+    bench.event(stream, news);
+    heard(&mut bench, 10);
+    running(&mut bench, 11, "1");
+    bench.event(stream, &progress("0"));
+    heard(&mut bench, 10);
+    bench.event(stream, news);
+    heard(&mut bench, 9);
+    bench.gone(9);
+    bench.event(stream, news);
+    heard(&mut bench, 11);
+    bench.silent();
+}
+
+#[test]
+fn what_has_no_stream_waits_for_one() {
+    let (mut bench, stream) = open();
+    let question = r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#;
+    bench.event(stream, question);
+    bench.silent();
+    listening(&mut bench, 9);
+    assert_eq!(heard(&mut bench, 9)["id"], "q");
+    post(&mut bench, 10, &answer("\"q\""));
+    bench.responded(10, 202);
+    bench.finished(10);
+    let call = bench.called_last();
+    assert_eq!(bench.sent(call), answer("\"q\""));
+}
+
+#[test]
+fn a_question_that_finds_no_stream_is_refused_in_bounded_time() {
+    let (mut bench, stream) = open();
+    bench.event(stream, r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#);
+    assert_eq!(bench.deadline().unwrap().why, Why::Unread);
+    bench.wait(30_000);
+    let call = bench.called_last();
+    assert!(bench.rpc(call)["error"]["message"].as_str().unwrap().contains("no stream"));
+    listening(&mut bench, 9);
+    bench.silent();
+}
+
+#[test]
+fn the_newest_listener_wins() {
+    let (mut bench, stream) = open();
+    listening(&mut bench, 9);
+    bench.ask(10, "GET", &[EVENTS, NAMED], "");
+    bench.finished(9);
+    bench.responded(10, 200);
+    let first = bench.received(10);
+    bench.took(10, first.len());
+    bench.event(stream, r#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
+    heard(&mut bench, 10);
+    bench.silent();
+}
+
+#[test]
+fn a_dropped_response_cancels_nothing_and_can_be_resumed() {
+    let (mut bench, stream) = open();
+    let first = running(&mut bench, 10, "1");
+    bench.gone(10);
+    bench.silent();
+    let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}"#;
+    bench.event(stream, progress);
+    bench.ask(11, "GET", &[EVENTS, NAMED, ("last-event-id", &first)], "");
+    bench.responded(11, 200);
+    assert_eq!(heard(&mut bench, 11)["method"], "notifications/progress");
+    bench.gone(11);
+    bench.event(stream, &answer("1"));
+    bench.silent();
+    for exchange in [12, 13] {
+        bench.ask(exchange, "GET", &[EVENTS, NAMED, ("last-event-id", &first)], "");
+        bench.responded(exchange, 200);
+        assert_eq!(heard(&mut bench, exchange)["method"], "notifications/progress");
+        assert_eq!(heard(&mut bench, exchange)["id"], 1);
+        bench.finished(exchange);
+        bench.silent();
+    }
+}
+
+#[test]
+fn an_answer_that_is_no_longer_kept_is_told_to_whoever_asks_for_it() {
+    let (mut bench, stream) = open_as("2025-11-25", |face, _| face.replay_events = 1);
+    let first = running(&mut bench, 10, "1");
+    bench.gone(10);
+    bench.event(stream, &answer("1"));
+    running(&mut bench, 11, "2");
+    bench.event(stream, &answer("2"));
+    heard(&mut bench, 11);
+    bench.finished(11);
+    bench.ask(12, "GET", &[EVENTS, NAMED, ("last-event-id", &first)], "");
+    bench.responded(12, 200);
+    let lost = heard(&mut bench, 12);
+    assert_eq!((&lost["id"], &lost["error"]["data"]["delivered"]), (&json!(1), &json!("maybe")));
+    bench.finished(12);
+    bench.silent();
+}
+
+#[test]
+fn an_event_id_that_is_none_of_ours_only_listens() {
+    let (mut bench, _) = open();
+    for (exchange, id) in [(10, "x"), (11, "1-2"), (12, "00000000-1-1-!"), (13, "zz-1-1"), (14, "00000000-1-1")] {
+        bench.ask(exchange, "GET", &[EVENTS, NAMED, ("last-event-id", id)], "");
+        if exchange > 10 {
+            bench.finished(exchange - 1);
+        }
+        bench.responded(exchange, 200);
+        let first = bench.received(exchange);
+        bench.took(exchange, first.len());
+        bench.silent();
+    }
+}
+
+#[test]
+fn only_clients_that_can_read_it_get_an_event_without_data() {
+    for (version, primed) in [("2025-03-26", false), ("2025-06-18", false), ("2025-11-25", true)] {
+        let (mut bench, _) = open_as(version, |_, _| {});
+        assert_eq!(running(&mut bench, 10, "1") != "", primed, "{version}");
+    }
+}
+
+#[test]
+fn a_silent_stream_shows_that_it_lives() {
+    let (mut bench, _) = open();
+    listening(&mut bench, 9);
+    assert_eq!(bench.wait_for_deadline(), (15_000, Why::Heartbeat));
+    assert_eq!(bench.received(9), ": keepalive\n\n");
+    // Nothing is piled onto what the client has not read.
+    assert_eq!(bench.wait_for_deadline(), (30_000, Why::Unread));
+    bench.aborted(9);
+    bench.silent();
+}
+
+#[test]
+fn a_client_that_does_not_read_stops_the_server_and_then_loses_only_that_stream() {
+    let (mut bench, stream) = open();
+    listening(&mut bench, 9);
+    let news = format!(r#"{{"jsonrpc":"2.0","method":"notifications/x","params":"{}"}}"#, "x".repeat(300_000));
+    for _ in 0..4 {
+        assert!(bench.proxy.wants(Source::Call(stream)));
+        bench.event(stream, &news);
+        bench.received(9);
+    }
+    assert!(!bench.proxy.wants(Source::Call(stream)));
+    bench.wait(30_000);
+    bench.aborted(9);
+    assert!(bench.proxy.wants(Source::Call(stream)));
+    running(&mut bench, 10, "1");
+    bench.event(stream, &answer("1"));
+    heard(&mut bench, 10);
+    bench.finished(10);
+}
+
+#[test]
+fn a_cancelled_request_ends_its_stream_and_reaches_the_server() {
+    let (mut bench, _) = open();
+    running(&mut bench, 10, "1");
+    post(&mut bench, 11, r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#);
+    bench.responded(11, 202);
+    bench.finished(11);
+    bench.finished(10);
+    bench.called("POST notifications/cancelled");
+}
+
+#[test]
+fn the_end_of_a_session_answers_what_is_open_and_closes_everything() {
+    let (mut bench, stream) = open();
+    listening(&mut bench, 9);
+    running(&mut bench, 10, "1");
+    bench.ask(11, "DELETE", &[NAMED], "");
+    bench.responded(11, 204);
+    bench.finished(11);
+    assert!(heard(&mut bench, 10)["error"]["message"].as_str().unwrap().contains("ended the session"));
+    bench.finished(10);
+    bench.finished(9);
+    bench.cancelled(stream);
+    bench.exited(Exit::Drained);
+}
+
+#[test]
+fn a_failed_initialize_is_an_answer_without_a_session() {
+    let mut bench = front(|_, _| {});
+    bench.ask(1, "POST", &[BOTH, TYPE], INITIALIZE);
+    let stream = bench.called("GET");
+    bench.status(stream, 404, "no such page");
+    let headers = bench.responded(1, 200);
+    assert!(!headers.contains_key("mcp-session-id"));
+    let body: Value = serde_json::from_str(&bench.received(1)).unwrap();
+    assert_eq!((&body["id"], &body["error"]["data"]["httpStatus"]), (&json!(0), &json!(404)));
+    bench.finished(1);
+    bench.exited(Exit::Drained);
+}
+
+#[test]
+fn a_client_that_leaves_before_its_session_stands_leaves_none_behind() {
+    let mut bench = front(|_, _| {});
+    bench.ask(1, "POST", &[BOTH, TYPE], INITIALIZE);
+    let stream = bench.called("GET");
+    bench.gone(1);
+    bench.sse(stream);
+    bench.chunk(stream, "event: endpoint\ndata: /messages\n\n");
+    let initialize = bench.called("POST initialize 0");
+    bench.accept(initialize);
+    bench.event(stream, &initialize_result("0", "2025-11-25"));
+    bench.cancelled(stream);
+    bench.exited(Exit::Drained);
+}
+
+/// Another machine goes on with a session; returns the stream of its server.
+fn resumed(bench: &mut Bench) -> CallId {
+    let stream = bench.called("GET");
+    bench.sse(stream);
+    bench.chunk(stream, "event: endpoint\ndata: /messages\n\n");
+    let initialize = bench.called("POST initialize ours");
+    bench.accept(initialize);
+    let result = r#""result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}}}"#;
+    let id = bench.rpc_id(initialize);
+    bench.event(stream, &format!(r#"{{"jsonrpc":"2.0","id":{id},{result}}}"#));
+    stream
+}
+
+#[test]
+fn another_machine_goes_on_with_the_session() {
+    let (mut bench, stream) = open();
+    let first = running(&mut bench, 10, "1");
+    let level = r#"{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"info"}}"#;
+    post(&mut bench, 11, level);
+    bench.responded(11, 200);
+    bench.received(11);
+    let call = bench.called("POST logging/setLevel 2");
+    bench.accept(call);
+    bench.event(stream, &answer("2"));
+    heard(&mut bench, 11);
+    bench.finished(11);
+    let known = bench.proxy.keepsake().unwrap();
+    let expected =
+        Keepsake { initialize: INITIALIZE.into(), version: "2025-11-25".to_owned(), settings: vec![level.into()] };
+    assert_eq!(known, expected);
+
+    let mut bench = Bench::seeded(2, |config| {
+        config.transport = Transport::Sse;
+        let session = HeaderValue::from_static(SESSION);
+        config.face = Face::Http(HttpFace { resumed: Some(known), ..HttpFace::new(session) });
+    });
+    // The client comes back for what was open.
+    bench.ask(1, "GET", &[EVENTS, NAMED, ("last-event-id", &first)], "");
+    bench.responded(1, 200);
+    let lost = heard(&mut bench, 1);
+    assert_eq!((&lost["id"], &lost["error"]["data"]["retrySafe"]), (&json!(1), &json!(false)));
+    bench.finished(1);
+    resumed(&mut bench);
+    let initialized = bench.called("POST notifications/initialized");
+    bench.accept(initialized);
+    let restored = bench.called("POST logging/setLevel ours");
+    bench.accept(restored);
+    // It is told that much may have changed, and goes on.
+    listening(&mut bench, 2);
+    assert_eq!(heard(&mut bench, 2)["method"], "notifications/tools/list_changed");
+    running(&mut bench, 3, "3");
+}
+
+#[test]
+fn a_request_to_another_machine_waits_for_the_new_session() {
+    let known = Keepsake { initialize: INITIALIZE.into(), version: "2025-11-25".to_owned(), settings: Vec::new() };
+    let mut bench = front(|face, _| face.resumed = Some(known));
+    post(&mut bench, 1, &request("1"));
+    bench.responded(1, 200);
+    bench.received(1);
+    let stream = resumed(&mut bench);
+    assert_eq!(heard(&mut bench, 1)["method"], "notifications/tools/list_changed");
+    let initialized = bench.called("POST notifications/initialized");
+    bench.accept(initialized);
+    let call = bench.called("POST tools/call 1");
+    bench.accept(call);
+    bench.event(stream, &answer("1"));
+    assert_eq!(heard(&mut bench, 1)["id"], 1);
+    bench.finished(1);
+}
+
+#[test]
+fn a_lost_server_is_replaced_or_ends_the_session() {
+    let (mut bench, stream) = open();
+    running(&mut bench, 10, "1");
+    bench.end(stream);
+    assert_eq!(heard(&mut bench, 10)["error"]["data"]["delivered"], "maybe");
+    bench.finished(10);
+    post(&mut bench, 11, &request("2"));
+    bench.responded(11, 200);
+    bench.received(11);
+    resumed(&mut bench);
+
+    let (mut bench, stream) = open_as("2025-11-25", |face, _| face.recovers = false);
+    running(&mut bench, 10, "1");
+    bench.end(stream);
+    heard(&mut bench, 10);
+    bench.finished(10);
+    bench.exited(Exit::Drained);
+}
+
+#[test]
+fn redirects_are_refused_where_they_are_not_wanted() {
+    let mut bench = front(|_, config| config.redirects = false);
+    bench.ask(1, "POST", &[BOTH, TYPE], INITIALIZE);
+    let stream = bench.called("GET");
+    bench.head(stream, 307, &[("location", "/elsewhere")]);
+    bench.cancelled(stream);
+    bench.responded(1, 200);
+    let body: Value = serde_json::from_str(&bench.received(1)).unwrap();
+    assert_eq!(body["error"]["data"]["httpStatus"], 307);
+}
