@@ -1,15 +1,24 @@
 //! `cargo xtask build`: the components, then the native runner with its
-//! component compiled ahead of time inside.
+//! component compiled ahead of time inside, then the Worker.
 
-use crate::step::{cargo, dist, run, say, target};
-use crate::tools;
-use anyhow::{Context, Result};
+use crate::step::{self, cargo, dist, say, target};
+use crate::{tools, worker};
+use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::Command;
 use wit_component::ComponentEncoder;
 
-/// Builds everything in `dist/`.
-pub(crate) fn all() -> Result<()> {
+/// Builds everything in `dist/`, or only the Worker.
+pub(crate) fn run(names: &[String]) -> Result<()> {
+    match names {
+        [] => local().and_then(|()| worker::build()),
+        [name] if name == "worker" => worker::build(),
+        _ => bail!("only the Worker can be built alone: cargo xtask build worker"),
+    }
+}
+
+/// Builds what runs on a machine of one's own.
+pub(crate) fn local() -> Result<()> {
     component()?;
     engine()?;
     runner()
@@ -20,7 +29,7 @@ pub(crate) fn component() -> Result<()> {
     tools::targets()?;
     let arguments =
         ["build", "--profile", "guest", "--locked", "--target", "wasm32-wasip2", "--package", "mcp-proxy-stdio"];
-    run("build the component", &mut cargo(&arguments))?;
+    step::run("build the component", &mut cargo(&arguments))?;
     place(&target().join("wasm32-wasip2/guest/mcp-proxy.wasm"), "mcp-proxy.wasm")
 }
 
@@ -29,7 +38,7 @@ pub(crate) fn component() -> Result<()> {
 pub(crate) fn engine() -> Result<()> {
     tools::targets()?;
     let arguments = ["build", "--profile", "engine", "--locked", "--package", "mcp-proxy-engine"];
-    run("build the engine", cargo(&arguments).args(["--target", "wasm32-unknown-unknown"]))?;
+    step::run("build the engine", cargo(&arguments).args(["--target", "wasm32-unknown-unknown"]))?;
     let module = std::fs::read(target().join("wasm32-unknown-unknown/engine/mcp_proxy_engine.wasm"))?;
     let component = ComponentEncoder::default().validate(true).module(&module)?.encode()?;
     let built = target().join("mcp-engine.wasm");
@@ -52,13 +61,13 @@ fn runner() -> Result<()> {
         "--features",
         "compile",
     ];
-    run("build the ahead-of-time compiler", &mut cargo(&arguments))?;
+    step::run("build the ahead-of-time compiler", &mut cargo(&arguments))?;
     place(&target().join(format!("tool/mcp-proxy-aot{exe}")), &format!("mcp-proxy-aot{exe}"))?;
     let compiled = target().join("mcp-proxy.cwasm");
     let mut compile = Command::new(dist().join(format!("mcp-proxy-aot{exe}")));
-    run("compile the component", compile.arg(dist().join("mcp-proxy.wasm")).arg(&compiled))?;
+    step::run("compile the component", compile.arg(dist().join("mcp-proxy.wasm")).arg(&compiled))?;
     let arguments = ["build", "--release", "--locked", "--package", "host-runner", "--bin", "mcp-proxy"];
-    run("build the native runner", cargo(&arguments).env("MCP_PROXY_CWASM", &compiled))?;
+    step::run("build the native runner", cargo(&arguments).env("MCP_PROXY_CWASM", &compiled))?;
     place(&target().join(format!("release/mcp-proxy{exe}")), &format!("mcp-proxy{exe}"))
 }
 

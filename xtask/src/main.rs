@@ -11,12 +11,14 @@ mod demo;
 mod step;
 mod test;
 mod tools;
+mod worker;
 
 use anyhow::{Result, bail};
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-cargo xtask build          dist/mcp-proxy.wasm and dist/mcp-proxy
+cargo xtask build          dist/mcp-proxy.wasm, dist/mcp-proxy and dist/worker
+cargo xtask build worker   dist/worker alone
 cargo xtask demo           build, then run a scripted session with an embedded server
 cargo xtask test [PART…]   everything, or some of: lint core sim fuzz host wasm component engine e2e examples
 cargo xtask bench [--full] measure against other proxies; writes bench/RESULTS.md
@@ -36,11 +38,11 @@ fn main() -> ExitCode {
 fn run(arguments: &[String]) -> Result<()> {
     let (command, rest) = arguments.split_first().map_or(("help", arguments), |(first, rest)| (first.as_str(), rest));
     match command {
-        "build" => build::all(),
+        "build" => build::run(rest),
         "demo" => demo::run(),
         "test" => test::run(rest),
         "bench" => {
-            build::all()?;
+            build::local()?;
             bench::run(rest)
         }
         "help" | "--help" | "-h" => {

@@ -4,6 +4,8 @@
 #![expect(clippy::print_stderr, reason = "a command-line tool talks to its user")]
 
 use anyhow::{Context, Result, bail};
+use flate2::{Compression, write::GzEncoder};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -65,6 +67,13 @@ pub(crate) fn run(title: &str, command: &mut Command) -> Result<()> {
 pub(crate) fn output(command: &mut Command) -> Option<String> {
     let output = command.output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// How many bytes this takes with gzip.
+pub(crate) fn compressed(bytes: &[u8]) -> Result<usize> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+    packed.write_all(bytes)?;
+    Ok(packed.finish()?.len())
 }
 
 /// Reports why the run ends.

@@ -52,6 +52,8 @@ fn lint() -> Result<()> {
         "embed-rust",
         "--exclude",
         "mcp-proxy-engine-tests",
+        "--exclude",
+        "mcp-proxy-worker",
         "--all-targets",
     ];
     step::run("clippy", cargo(&native).args(["--", "-D", "warnings"]))?;
@@ -79,7 +81,7 @@ fn fuzz() -> Result<()> {
 
 /// The runner's own tests, built like the tool that compiles for it.
 fn host() -> Result<()> {
-    build::all()?;
+    build::local()?;
     let features = ["--profile", "tool", "--features", "compile", "--locked", "--package", "host-runner"];
     step::run("native runner", cargo(&["test"]).args(features))?;
     let lint = ["--all-targets", "--", "-D", "warnings"];
@@ -129,7 +131,7 @@ fn engine() -> Result<()> {
 
 /// Real clients and servers around both shells.
 fn e2e() -> Result<()> {
-    build::all()?;
+    build::local()?;
     let wasmtime = tools::wasmtime()?;
     tools::npm_packages("tests/e2e")?;
     let folder = root().join("tests/e2e");

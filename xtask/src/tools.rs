@@ -3,7 +3,7 @@
 
 use crate::step::{cache, cargo, output, root, run, say};
 use anyhow::{Result, bail};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The wasmtime that everything is built for and tested with.
@@ -28,31 +28,67 @@ pub(crate) fn targets() -> Result<()> {
 /// A stock wasmtime of the pinned version: from `WASMTIME`, the path, the
 /// cache, or built from source.
 pub(crate) fn wasmtime() -> Result<PathBuf> {
-    let cached = cache()?.join("tools").join(format!("wasmtime-{WASMTIME}"));
-    let binary = cached.join("bin").join(format!("wasmtime{}", std::env::consts::EXE_SUFFIX));
     let given = std::env::var_os("WASMTIME").map(PathBuf::from);
-    for candidate in given.into_iter().chain([PathBuf::from("wasmtime"), binary.clone()]) {
-        let version = output(Command::new(&candidate).arg("--version")).unwrap_or_default();
-        if version.split_whitespace().nth(1) == Some(WASMTIME) {
-            return Ok(candidate);
-        }
+    if let Some(given) = given.filter(|given| is_version(given, WASMTIME)) {
+        return Ok(given);
     }
-    say(&format!("wasmtime {WASMTIME} is not here; building it once (about 15 minutes on two cores)"));
-    let mut install = cargo(&["install", "wasmtime-cli", "--version", WASMTIME, "--locked", "--no-default-features"]);
-    install.args(["--features", WASMTIME_FEATURES]).arg("--root").arg(&cached);
-    install.env("CARGO_TARGET_DIR", cache()?.join("tools-target")).current_dir(cache_dir()?);
-    run("cargo install wasmtime-cli", &mut install)?;
-    std::fs::remove_dir_all(cache()?.join("tools-target")).ok();
-    Ok(binary)
+    let features = ["--no-default-features", "--features", WASMTIME_FEATURES];
+    let tool = Tool { package: "wasmtime-cli", binary: "wasmtime", version: WASMTIME, minutes: 15 };
+    tool.find(&features)
+}
+
+/// The wasm-bindgen of exactly this version: it and the library of that name
+/// speak to each other.
+pub(crate) fn wasm_bindgen(version: &str) -> Result<PathBuf> {
+    let tool = Tool { package: "wasm-bindgen-cli", binary: "wasm-bindgen", version, minutes: 4 };
+    tool.find(&["--bin", "wasm-bindgen"])
+}
+
+/// What makes a Worker of a library.
+pub(crate) fn worker_build(version: &str) -> Result<PathBuf> {
+    let tool = Tool { package: "worker-build", binary: "worker-build", version, minutes: 5 };
+    tool.find(&["--bin", "worker-build"])
+}
+
+/// A program that cargo can install.
+struct Tool<'a> {
+    package: &'a str,
+    binary: &'a str,
+    version: &'a str,
+    /// How long building it takes on two cores.
+    minutes: u32,
+}
+
+impl Tool<'_> {
+    /// From the path, the cache, or built from source with these options.
+    fn find(&self, options: &[&str]) -> Result<PathBuf> {
+        let Self { package, binary, version, minutes } = self;
+        let cached = cache()?.join("tools").join(format!("{binary}-{version}"));
+        let built = cached.join("bin").join(format!("{binary}{}", std::env::consts::EXE_SUFFIX));
+        let candidates = [PathBuf::from(binary), built.clone()];
+        if let Some(found) = candidates.into_iter().find(|candidate| is_version(candidate, version)) {
+            return Ok(found);
+        }
+        say(&format!("{binary} {version} is not here; building it once (about {minutes} minutes on two cores)"));
+        let mut install = cargo(&["install", package, "--version", version, "--locked"]);
+        install.args(options).arg("--root").arg(&cached);
+        install.env("CARGO_TARGET_DIR", cache()?.join("tools-target")).current_dir(cache_dir()?);
+        run(&format!("cargo install {package}"), &mut install)?;
+        std::fs::remove_dir_all(cache()?.join("tools-target")).ok();
+        Ok(built)
+    }
+}
+
+fn is_version(program: &Path, version: &str) -> bool {
+    let said = output(Command::new(program).arg("--version")).unwrap_or_default();
+    said.split_whitespace().any(|word| word == version)
 }
 
 /// The npm packages of this folder, exactly as locked.
 pub(crate) fn npm_packages(folder: &str) -> Result<()> {
     for tool in ["node", "npm"] {
         if output(Command::new(tool).arg("--version")).is_none() {
-            bail!(
-                "{tool} is missing: the end-to-end tests run real MCP clients and servers on Node.js (https://nodejs.org)"
-            );
+            bail!("{tool} is missing: the Worker and the end-to-end tests need Node.js and npm (https://nodejs.org)");
         }
     }
     let folder = root().join(folder);

@@ -35,7 +35,7 @@ impl Transcript {
 }
 
 pub(crate) fn run() -> Result<()> {
-    build::all()?;
+    build::local()?;
     step::say("demo: stdio client ⇄ mcp-proxy ⇄ Streamable HTTP server");
     let (lines, printed) = channel();
     let printer = std::thread::spawn(move || printed.iter().for_each(print));
