@@ -1,4 +1,5 @@
-// Runs the end-to-end suite: `node run.mjs [test files]` after `npm ci`.
+// Runs a suite of end-to-end tests after `npm ci`: `node run.mjs [test files]` that of the shells,
+// `node run.mjs worker [test files]` that of the Worker.
 // The tests run on the Node that npm brought (some peers need 22 or later), else on this one.
 // Prints the runner's own counts; the exit code is the runner's.
 
@@ -6,7 +7,8 @@ import { spawn } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { missing } from "./shells.mjs";
+import * as shells from "./shells.mjs";
+import * as workerd from "./worker/workerd.mjs";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const bin = join(here, "node_modules", ".bin");
@@ -19,15 +21,16 @@ function fail(lines) {
 
 if (!existsSync(join(here, "node_modules"))) fail(["packages are missing; run `npm ci` in tests/e2e"]);
 if (node === process.execPath && Number(process.versions.node.split(".")[0]) < 22) fail(["Node 22 or later is needed"]);
-if (missing().length > 0) fail(missing());
 
-const named = process.argv.slice(2);
-const files =
-  named.length > 0
-    ? named
-    : readdirSync(here)
-        .filter((name) => name.endsWith(".test.mjs"))
-        .sort();
+const words = process.argv.slice(2);
+const isWorker = words[0] === "worker";
+const missing = isWorker ? workerd.missing() : shells.missing();
+if (missing.length > 0) fail(missing);
+
+const folder = isWorker ? "worker" : "";
+const named = isWorker ? words.slice(1) : words;
+const found = readdirSync(join(here, folder)).filter((name) => name.endsWith(".test.mjs"));
+const files = named.length > 0 ? named : found.sort().map((name) => join(folder, name));
 const child = spawn(node, ["--test", "--test-reporter=spec", "--test-concurrency=2", ...files], {
   cwd: here,
   stdio: "inherit",

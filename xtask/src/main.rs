@@ -20,7 +20,7 @@ const USAGE: &str = "\
 cargo xtask build          dist/mcp-proxy.wasm, dist/mcp-proxy and dist/worker
 cargo xtask build worker   dist/worker alone
 cargo xtask demo           build, then run a scripted session with an embedded server
-cargo xtask test [PART…]   everything, or some of: lint core sim fuzz host wasm component engine e2e examples
+cargo xtask test [PART…]   everything, or some of: lint core sim fuzz host wasm component engine e2e worker examples
 cargo xtask bench [--full] measure against other proxies; writes bench/RESULTS.md
 ";
 

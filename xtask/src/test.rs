@@ -2,13 +2,13 @@
 //! stays visible; the first failure ends the run.
 
 use crate::step::{self, cargo, dist, root, say, target};
-use crate::{build, cases, component, tools};
+use crate::{build, cases, component, tools, worker};
 use anyhow::{Result, bail};
 use std::process::Command;
 
 type Part = (&'static str, fn() -> Result<()>);
 
-const PARTS: [Part; 10] = [
+const PARTS: [Part; 11] = [
     ("lint", lint),
     ("core", core),
     ("sim", sim),
@@ -18,6 +18,7 @@ const PARTS: [Part; 10] = [
     ("component", built_component),
     ("engine", engine),
     ("e2e", e2e),
+    ("worker", built_worker),
     ("examples", examples),
 ];
 
@@ -133,14 +134,26 @@ fn engine() -> Result<()> {
 fn e2e() -> Result<()> {
     build::local()?;
     let wasmtime = tools::wasmtime()?;
+    step::run("end to end", suite()?.env("WASMTIME", wasmtime))
+}
+
+/// The Worker on a real workerd, with the same peers.
+fn built_worker() -> Result<()> {
+    worker::build()?;
+    let lint = ["clippy", "--locked", "--target", "wasm32-unknown-unknown", "--package", "mcp-proxy-worker"];
+    step::run("clippy for the Worker", cargo(&lint).args(["--", "-D", "warnings"]))?;
+    step::run("the Worker end to end", suite()?.arg("worker"))
+}
+
+/// The runner of `tests/e2e`, with what it needs.
+fn suite() -> Result<Command> {
     tools::npm_packages("tests/e2e")?;
-    let folder = root().join("tests/e2e");
     let mut command = Command::new("node");
-    command.arg("run.mjs").current_dir(folder).env("WASMTIME", wasmtime).env("MCP_PROXY_DIST", dist());
+    command.arg("run.mjs").current_dir(root().join("tests/e2e")).env("MCP_PROXY_DIST", dist());
     if let Some(python) = tools::python_packages("python-mcp", "tests/fixtures/python/requirements.txt")? {
         command.env("MCP_PROXY_PYTHON", python);
     }
-    step::run("end to end", &mut command)
+    Ok(command)
 }
 
 /// Hosts that embed the engine, with real peers.

@@ -1,0 +1,174 @@
+// The built Worker on a real workerd: the runtime of Cloudflare as a process of its own, with the
+// storage of Durable Objects in a folder, so that it can be killed and started again.
+// It serves dist/worker (MCP_PROXY_DIST says where dist/ is) and reaches private addresses only.
+
+import { spawn } from "node:child_process";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { extname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { dist } from "../shells.mjs";
+
+const bundle = join(dist, "worker");
+const settings = fileURLToPath(new URL("../../../wrangler.toml", import.meta.url));
+const KINDS = { ".js": "esModule", ".wasm": "wasm" };
+
+/** The program itself: what npm puts on the path may be a script that leaves it behind. */
+const program = () => createRequire(import.meta.url)("workerd").default;
+
+/** What is missing to run the tests of the Worker, as sentences. */
+export const missing = () =>
+  existsSync(join(bundle, "index.js")) ? [] : [`no Worker at ${bundle}; build it with \`cargo xtask build worker\``];
+
+/**
+ * Starts the Worker with these variables and secrets (what is not a string becomes JSON) and
+ * resolves once it listens. What it stores is kept in `dir`, or in a folder that goes with `stop`.
+ */
+export async function startWorker(variables = {}, { dir } = {}) {
+  const folder = mkdtempSync(join(tmpdir(), "mcp-proxy-worker-"));
+  const storage = dir ?? join(folder, "storage");
+  mkdirSync(storage, { recursive: true });
+  const modules = copyModules(folder);
+  let printed = "";
+  let child;
+
+  async function start(port) {
+    writeFileSync(join(folder, "config.capnp"), config({ modules, variables, storage, port }));
+    child = new Process(folder, (text) => (printed += text));
+    return child.port().catch((error) => {
+      throw new Error(`${error.message}:\n${printed}`);
+    });
+  }
+
+  const port = await start(0);
+  return {
+    port,
+    url: `http://127.0.0.1:${port}`,
+    /** What it has printed so far, in all its lives. */
+    stderr: () => printed,
+    /** Ends it without a word, as a crash would; what it has stored stays. */
+    kill: () => child.kill(),
+    /** Ends it in the same way and starts it again, at the same address and with what it has stored. */
+    async restart() {
+      await child.kill();
+      await start(port);
+    },
+    /** Ends it and removes what it leaves behind. */
+    async stop() {
+      await child.kill();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Copies the bundle, which may be built anew meanwhile; returns its modules, the main one first. */
+function copyModules(folder) {
+  const names = readdirSync(bundle).filter((name) => KINDS[extname(name)]);
+  for (const name of names) copyFileSync(join(bundle, name), join(folder, name));
+  return names.sort((one, other) => (other === "index.js") - (one === "index.js"));
+}
+
+/** One life of workerd. */
+class Process {
+  static #running = new Set();
+  #child;
+  #gone;
+
+  static {
+    // A test that fails on its way must not leave a server behind.
+    process.on("exit", () => {
+      for (const child of Process.#running) child.kill("SIGKILL");
+    });
+  }
+
+  constructor(folder, onText) {
+    this.#child = spawn(program(), ["serve", "config.capnp", "--control-fd=3"], {
+      cwd: folder,
+      stdio: ["ignore", "pipe", "pipe", "pipe"],
+    });
+    for (const stream of [this.#child.stdout, this.#child.stderr]) stream.setEncoding("utf8").on("data", onText);
+    Process.#running.add(this.#child);
+    this.#gone = new Promise((resolve) => this.#child.once("close", resolve));
+    this.#gone.then(() => Process.#running.delete(this.#child));
+  }
+
+  /** Resolves with the port once it listens; fails if it ends before. */
+  port() {
+    const listening = new Promise((resolve) => {
+      createInterface({ input: this.#child.stdio[3] }).on("line", (line) => {
+        const { event, port } = JSON.parse(line);
+        if (event === "listen") resolve(port);
+      });
+    });
+    const failed = this.#gone.then((code) => {
+      throw new Error(`workerd ended with ${code} before it listened`);
+    });
+    failed.catch(() => {});
+    return Promise.race([listening, failed]);
+  }
+
+  kill() {
+    this.#child.kill("SIGKILL");
+    return this.#gone;
+  }
+}
+
+/** The configuration, in the words of workerd.capnp. */
+function config({ modules, variables, storage, port }) {
+  const list = (items) => `[\n${items.map((item) => `    ${item},\n`).join("")}  ]`;
+  const { date, flags } = compatibility();
+  const sources = modules.map((name) => `(name = ${text(name)}, ${KINDS[extname(name)]} = embed ${text(name)})`);
+  const bindings = Object.entries(variables).map(([name, value]) =>
+    typeof value === "string"
+      ? `(name = ${text(name)}, text = ${text(value)})`
+      : `(name = ${text(name)}, json = ${text(JSON.stringify(value))})`,
+  );
+  bindings.push(`(name = "SESSIONS", durableObjectNamespace = "Session")`);
+  return `using Workerd = import "/workerd/workerd.capnp";
+
+const config :Workerd.Config = (
+  services = [
+    (name = "main", worker = .worker),
+    (name = "internet", network = (allow = ["private"])),
+    (name = "storage", disk = (path = ${text(storage)}, writable = true)),
+  ],
+  sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
+);
+
+const worker :Workerd.Worker = (
+  modules = ${list(sources)},
+  bindings = ${list(bindings)},
+  compatibilityDate = ${text(date)},
+  compatibilityFlags = [${flags.map(text).join(", ")}],
+  durableObjectNamespaces = [(className = "Session", uniqueKey = "mcp-proxy-session", enableSql = true)],
+  durableObjectStorage = (localDisk = "storage"),
+);
+`;
+}
+
+/** A string, quoted: UTF-8, with escapes for bytes that are not printed. */
+function text(string) {
+  const escaped = string.replace(/["\\]/g, "\\$&").replace(/[\0-\x1f]/g, (byte) => {
+    return `\\x${byte.charCodeAt(0).toString(16).padStart(2, "0")}`;
+  });
+  return `"${escaped}"`;
+}
+
+/** The date and the flags that the Worker is deployed with. */
+function compatibility() {
+  const toml = readFileSync(settings, "utf8");
+  const [, date] = /^compatibility_date = "(.+)"$/m.exec(toml);
+  const [, flags] = /^compatibility_flags = (\[.*\])$/m.exec(toml) ?? [null, "[]"];
+  return { date, flags: JSON.parse(flags) };
+}
