@@ -1,32 +1,24 @@
-//! The Worker's entry points.
+//! The proxy as a Cloudflare Worker: Streamable HTTP for clients, in front of
+//! servers that speak HTTP+SSE. The Worker itself ([`edge`]) checks and routes;
+//! one Durable Object for each session ([`session`]) owns the machine and its
+//! connections to the server.
 
-use worker::{Context, DurableObject, Env, Method, Request, Response, Result, State, durable_object, event};
+mod answer;
+mod body;
+mod call;
+mod edge;
+mod keep;
+mod outlet;
+mod page;
+mod platform;
+mod session;
+mod settings;
+mod shell;
+
+use worker::{Context, Env, Request, Response, Result, event};
 
 /// Answers a request at the edge.
 #[event(fetch)]
-async fn fetch(request: Request, _env: Env, _context: Context) -> Result<Response> {
-    if request.method() == Method::Get && request.path() == "/health" {
-        return Response::from_json(&serde_json::json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}));
-    }
-    Response::error("not here", 404)
-}
-
-/// One session, and everything that belongs to it.
-#[durable_object(alarm)]
-pub struct Session {
-    _state: State,
-}
-
-impl DurableObject for Session {
-    fn new(state: State, _env: Env) -> Self {
-        Self { _state: state }
-    }
-
-    async fn fetch(&self, _request: Request) -> Result<Response> {
-        Response::error("not yet", 501)
-    }
-
-    async fn alarm(&self) -> Result<Response> {
-        Response::ok("")
-    }
+async fn fetch(request: Request, env: Env, _context: Context) -> Result<Response> {
+    edge::answer(request, &env).await
 }

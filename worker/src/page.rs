@@ -1,0 +1,69 @@
+//! For people: the page at `/`, and the state of the Worker for whoever watches it.
+
+use crate::settings::{Access, Settings};
+use http::StatusCode;
+use serde_json::{Value, json};
+use worker::{Response, Result};
+
+const PAGE: &str = include_str!("../page/page.html");
+const STYLE: &str = include_str!("../page/page.css");
+const SCRIPT: &str = include_str!("../page/page.js");
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; \
+                      img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+type Read = std::result::Result<Settings, Vec<String>>;
+
+/// What stands at this path, if it is for people.
+pub(crate) fn at(path: &str, settings: &Read) -> Result<Option<Response>> {
+    match path {
+        "/" => file("text/html; charset=utf-8", PAGE.replace("{{CONFIG}}", &shown(settings))).map(Some),
+        "/page.css" => file("text/css; charset=utf-8", STYLE.to_owned()).map(Some),
+        "/page.js" => file("text/javascript; charset=utf-8", SCRIPT.to_owned()).map(Some),
+        "/health" => health(settings).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn file(kind: &str, text: String) -> Result<Response> {
+    let response = Response::ok(text)?;
+    let headers = response.headers();
+    headers.set("content-type", kind)?;
+    headers.set("content-security-policy", POLICY)?;
+    headers.set("x-content-type-options", "nosniff")?;
+    headers.set("referrer-policy", "no-referrer")?;
+    headers.set("cache-control", "no-cache")?;
+    Ok(response)
+}
+
+fn health(settings: &Read) -> Result<Response> {
+    let (status, body) = match settings {
+        Ok(_) => (StatusCode::OK, json!({"status": "ok", "version": VERSION})),
+        Err(problems) => {
+            let body = json!({"status": "misconfigured", "version": VERSION, "problems": problems});
+            (StatusCode::SERVICE_UNAVAILABLE, body)
+        }
+    };
+    let response = Response::from_json(&body)?.with_status(status.as_u16());
+    response.headers().set("cache-control", "no-store")?;
+    Ok(response)
+}
+
+/// What the page is told, as JSON that can stand in HTML.
+fn shown(settings: &Read) -> String {
+    let config: Value = match settings {
+        Ok(settings) => {
+            let auth = match settings.access {
+                Access::Public => "public",
+                Access::Token(_) => "token",
+                Access::Forwarded { .. } => "forwarded",
+            };
+            let path = |name: &str| if name.is_empty() { "/mcp".to_owned() } else { format!("/{name}/mcp") };
+            let endpoints = settings.upstreams.keys().map(|name| json!({"name": name, "path": path(name)}));
+            let endpoints: Vec<Value> = endpoints.collect();
+            json!({"version": VERSION, "auth": auth, "endpoints": endpoints, "problems": []})
+        }
+        Err(problems) => json!({"version": VERSION, "auth": "public", "endpoints": [], "problems": problems}),
+    };
+    config.to_string().replace('<', "\\u003c")
+}

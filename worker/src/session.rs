@@ -1,0 +1,169 @@
+//! The Durable Object of one session. It owns the connection to the server, so
+//! that all requests of the session share it; it makes its machine when the
+//! session is initialized, and again when it has been restarted meanwhile.
+
+use crate::answer;
+use crate::body;
+use crate::call;
+use crate::keep::{self, Kept};
+use crate::outlet::Body;
+use crate::platform;
+use crate::settings::{Access, Settings};
+use crate::shell::{Asked, Owner, Shell, log};
+use http::{HeaderMap, HeaderValue, StatusCode, header::AUTHORIZATION};
+use mcp_proxy_core::{Face, HttpFace, Input, Sink};
+use std::rc::Rc;
+use std::time::Duration;
+use worker::{DurableObject, Env, Headers, Request, Response, ResponseBuilder, Result, State, durable_object};
+
+/// Set by the edge, which lets no header of that name in from outside.
+pub(crate) const UPSTREAM: &str = "mcp-proxy-upstream";
+pub(crate) const PRINCIPAL: &str = "mcp-proxy-principal";
+pub(crate) const ORIGIN: &str = "mcp-proxy-origin";
+
+/// An object without incoming requests is thrown out after a little more than
+/// two minutes, unless an alarm is due.
+const ALARM: Duration = Duration::from_secs(30);
+
+/// One session.
+#[durable_object(alarm)]
+pub struct Session {
+    shell: Rc<Shell>,
+    settings: std::result::Result<Settings, Vec<String>>,
+}
+
+impl DurableObject for Session {
+    fn new(state: State, env: Env) -> Self {
+        platform::watch(&state);
+        Self { shell: Shell::new(state), settings: Settings::read(&env) }
+    }
+
+    async fn fetch(&self, request: Request) -> Result<Response> {
+        let origin = request.headers().get(ORIGIN)?;
+        let response = self.answer(request).await?;
+        if let Some(origin) = origin {
+            answer::share(response.headers(), &origin)?;
+        }
+        Ok(response)
+    }
+
+    async fn alarm(&self) -> Result<Response> {
+        if let Ok(settings) = &self.settings {
+            self.look_around(settings).await?;
+        }
+        Response::empty()
+    }
+}
+
+impl Session {
+    async fn answer(&self, mut request: Request) -> Result<Response> {
+        let Ok(settings) = &self.settings else {
+            return answer::refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, "the Worker is misconfigured");
+        };
+        let owner = Owner {
+            session: String::new(),
+            upstream: request.headers().get(UPSTREAM)?.unwrap_or_default(),
+            principal: request.headers().get(PRINCIPAL)?.unwrap_or_default(),
+        };
+        let Some(body) = body::read(&mut request, settings.limits.body).await? else {
+            return answer::too_long(settings.limits.body);
+        };
+        let headers = call::headers(request.headers());
+        let named = headers.contains_key("mcp-session-id");
+        if self.shell.owner().is_none() && !self.begin(settings, &owner, &headers, named).await? {
+            return answer::no_such_session();
+        }
+        let ours = |known: &Owner| known.upstream == owner.upstream && known.principal == owner.principal;
+        if !self.shell.owner().is_some_and(|known| ours(&known)) {
+            return answer::no_such_session();
+        }
+        let mut parts = http::Request::new(()).into_parts().0;
+        parts.method = http::Method::from_bytes(request.method().as_ref().as_bytes()).unwrap_or_default();
+        parts.headers = headers;
+        match self.shell.ask(parts, body) {
+            Some(asked) => self.respond(asked).await,
+            None => answer::no_such_session(),
+        }
+    }
+
+    /// Makes the machine: of a new session, or of one that has lost its object.
+    async fn begin(&self, settings: &Settings, owner: &Owner, headers: &HeaderMap, named: bool) -> Result<bool> {
+        let kept = if named { Kept::load(&self.shell.state).await? } else { None };
+        if self.shell.owner().is_some() {
+            return Ok(true); // Another request was quicker.
+        }
+        let Some(config) = settings.upstreams.get(&owner.upstream).filter(|_| named == kept.is_some()) else {
+            return Ok(false);
+        };
+        let session = match &kept {
+            Some(kept) => kept.session.clone(),
+            None => format!("{}.{}", self.shell.state.id(), platform::secret()),
+        };
+        let principal = kept.as_ref().map_or_else(|| owner.principal.clone(), |kept| kept.principal.clone());
+        let upstream = kept.as_ref().map_or_else(|| owner.upstream.clone(), |kept| kept.upstream.clone());
+        if principal != owner.principal || upstream != owner.upstream {
+            return Ok(false);
+        }
+        let Ok(name) = HeaderValue::from_str(&session) else { return Ok(false) };
+        let limits = &settings.limits;
+        let mut config = config.clone();
+        config.face = Face::Http(HttpFace {
+            most_open: limits.open,
+            queue_bytes: limits.queue,
+            replay_events: limits.replay_events,
+            replay_bytes: limits.replay_bytes,
+            heartbeat: limits.heartbeat,
+            recovers: settings.recovers,
+            resumed: kept.as_ref().map(Kept::keepsake),
+            ..HttpFace::new(name)
+        });
+        if let (Access::Forwarded { .. }, Some(credentials)) = (&settings.access, headers.get(AUTHORIZATION)) {
+            config.headers.insert(AUTHORIZATION, credentials.clone());
+        }
+        self.shell.start(&config, Owner { session, upstream, principal }, settings.recovers, settings.verbose);
+        self.shell.state.storage().set_alarm(ALARM).await?;
+        Ok(true)
+    }
+
+    async fn respond(&self, asked: Asked) -> Result<Response> {
+        let Asked { run, exchange, outlet, begun } = asked;
+        let Ok(parts) = begun.await else {
+            return answer::refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, "the session has ended");
+        };
+        let headers = Headers::new();
+        for (name, value) in &parts.headers {
+            headers.append(name.as_str(), value.to_str().unwrap_or_default())?;
+        }
+        let response = ResponseBuilder::new().with_status(parts.status.as_u16()).with_headers(headers);
+        let whole = outlet.borrow_mut().whole();
+        let Some(bytes) = whole else {
+            return response.from_stream(Body { shell: self.shell.clone(), run, exchange, outlet });
+        };
+        self.shell.tell(run, Input::Flushed(Sink::Exchange(exchange), bytes.len()));
+        self.shell.tell(run, Input::Gone(exchange));
+        Ok(if bytes.is_empty() { response.empty() } else { response.fixed(bytes) })
+    }
+
+    /// Keeps the object while it is in use, ends what is idle, and forgets what
+    /// nobody has come back for.
+    async fn look_around(&self, settings: &Settings) -> Result<()> {
+        let limits = &settings.limits;
+        let storage = self.shell.state.storage();
+        if self.shell.owner().is_none() {
+            return match self.shell.idle(limits.lifetime) {
+                true => keep::forget(&self.shell.state).await,
+                false => storage.set_alarm(limits.lifetime).await,
+            };
+        }
+        if self.shell.idle(limits.idle) {
+            log("info", "SESSION", "idle: the connection to the server is closed");
+            self.shell.stop();
+            return match settings.recovers {
+                true => storage.set_alarm(limits.lifetime).await,
+                false => keep::forget(&self.shell.state).await,
+            };
+        }
+        self.shell.tick();
+        storage.set_alarm(ALARM).await
+    }
+}

@@ -1,0 +1,277 @@
+//! The machine of one session and all that it has under way. Facts go in by
+//! [`Shell::tell`], which carries out what the machine says and never waits;
+//! whatever waits is a task of its own and holds no borrow meanwhile.
+
+use crate::call::{self, Call};
+use crate::keep::{self, Kept};
+use crate::outlet::Outlet;
+use futures::channel::oneshot;
+use http::{request, response};
+use mcp_proxy_core::{Blame, CallId, Config, ExchangeId, Exit, Input, Keepsake, Note, Output, Proxy, Source, Time};
+use serde_json::json;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+use wasm_bindgen_futures::spawn_local;
+use worker::{Date, Delay, State, console_log};
+
+pub(crate) struct Shell {
+    pub(crate) state: State,
+    machine: RefCell<Option<Machine>>,
+    runs: Cell<u64>,
+    exchanges: Cell<u64>,
+    /// When a client last asked for something.
+    asked: Cell<u64>,
+}
+
+/// Who a machine works for.
+#[derive(Debug, Clone)]
+pub(crate) struct Owner {
+    pub(crate) session: String,
+    pub(crate) upstream: String,
+    pub(crate) principal: String,
+}
+
+struct Machine {
+    proxy: Proxy,
+    /// Tells this machine from earlier ones, whose tasks may still end.
+    run: u64,
+    owner: Owner,
+    /// Whether the session outlives the object.
+    keeps: bool,
+    verbose: bool,
+    kept: Option<Keepsake>,
+    calls: BTreeMap<CallId, Call>,
+    outlets: BTreeMap<ExchangeId, Rc<RefCell<Outlet>>>,
+    /// Tasks that wait for the machine to want more.
+    waiting: Vec<Waker>,
+    /// When the next tick is due.
+    timer: Option<u64>,
+}
+
+/// What a machine asks for that takes time.
+enum Errand {
+    Call(CallId, http::Request<bytes::Bytes>, worker::AbortSignal),
+    Tick(u64),
+    Save(Kept),
+    Forget,
+}
+
+pub(crate) fn now() -> u64 {
+    Date::now().as_millis()
+}
+
+impl Shell {
+    pub(crate) fn new(state: State) -> Rc<Self> {
+        let (machine, runs) = (RefCell::new(None), Cell::new(0));
+        Rc::new(Self { state, machine, runs, exchanges: Cell::new(0), asked: Cell::new(now()) })
+    }
+
+    /// Starts a machine.
+    pub(crate) fn start(&self, config: &Config, owner: Owner, keeps: bool, verbose: bool) {
+        self.runs.set(self.runs.get() + 1);
+        let seed = (worker::js_sys::Math::random() * 9e15).to_bits();
+        let machine = Machine {
+            proxy: Proxy::new(config, seed, Time(now())),
+            run: self.runs.get(),
+            owner,
+            keeps,
+            verbose,
+            kept: None,
+            calls: BTreeMap::new(),
+            outlets: BTreeMap::new(),
+            waiting: Vec::new(),
+            timer: None,
+        };
+        self.machine.replace(Some(machine));
+    }
+
+    /// Whose session the machine serves, if there is one.
+    pub(crate) fn owner(&self) -> Option<Owner> {
+        self.machine.borrow().as_ref().map(|machine| machine.owner.clone())
+    }
+
+    /// Nobody has asked for anything for so long, and nobody is being answered.
+    pub(crate) fn idle(&self, limit: Duration) -> bool {
+        let silent = now().saturating_sub(self.asked.get());
+        let answering = self.machine.borrow().as_ref().is_some_and(|machine| !machine.outlets.is_empty());
+        !answering && Duration::from_millis(silent) >= limit
+    }
+
+    /// Gives a client's request to the machine. The response begins at the
+    /// other end of the channel; dropped, it does not.
+    pub(crate) fn ask(self: &Rc<Self>, parts: request::Parts, body: Vec<u8>) -> Option<Asked> {
+        self.asked.set(now());
+        self.exchanges.set(self.exchanges.get() + 1);
+        let exchange = ExchangeId(self.exchanges.get());
+        let (outlet, begun) = Outlet::new();
+        let outlet = Rc::new(RefCell::new(outlet));
+        let run = {
+            let mut machine = self.machine.borrow_mut();
+            let machine = machine.as_mut()?;
+            machine.outlets.insert(exchange, outlet.clone());
+            machine.run
+        };
+        self.tell(run, Input::Request(exchange, parts, body.into()));
+        Some(Asked { run, exchange, outlet, begun })
+    }
+
+    /// Ends the machine, whichever it is.
+    pub(crate) fn stop(self: &Rc<Self>) {
+        self.tell(self.runs.get(), Input::Shutdown);
+    }
+
+    /// Time has passed, for whichever machine there is.
+    pub(crate) fn tick(self: &Rc<Self>) {
+        self.tell(self.runs.get(), Input::Tick);
+    }
+
+    /// Takes one fact, and starts what the machine asks for.
+    pub(crate) fn tell(self: &Rc<Self>, run: u64, input: Input<'_>) {
+        let mut errands = Vec::new();
+        {
+            let mut slot = self.machine.borrow_mut();
+            let Some(machine) = slot.as_mut().filter(|machine| machine.run == run) else { return };
+            if let Input::Gone(exchange) = &input {
+                machine.outlets.remove(exchange);
+            }
+            machine.proxy.handle(Time(now()), input);
+            let exit = machine.drain(&mut errands);
+            machine.waiting.drain(..).for_each(Waker::wake);
+            if let Some(exit) = exit {
+                if exit == Exit::Drained {
+                    errands.push(Errand::Forget);
+                }
+                slot.take();
+            }
+        }
+        errands.into_iter().for_each(|errand| self.run_errand(run, errand));
+    }
+
+    fn run_errand(self: &Rc<Self>, run: u64, errand: Errand) {
+        let shell = self.clone();
+        match errand {
+            Errand::Call(id, request, signal) => spawn_local(call::run(shell, run, id, request, signal)),
+            Errand::Tick(at) => spawn_local(async move {
+                Delay::from(Duration::from_millis(at.saturating_sub(now()))).await;
+                if let Some(machine) = shell.machine.borrow_mut().as_mut().filter(|machine| machine.run == run) {
+                    machine.timer.take_if(|timer| *timer == at);
+                }
+                shell.tell(run, Input::Tick);
+            }),
+            Errand::Save(kept) => spawn_local(async move {
+                if let Err(error) = kept.save(&shell.state).await {
+                    log("error", "STORAGE", &error.to_string());
+                }
+            }),
+            Errand::Forget => spawn_local(async move {
+                if let Err(error) = keep::forget(&shell.state).await {
+                    log("error", "STORAGE", &error.to_string());
+                }
+            }),
+        }
+    }
+
+    /// Waits until the machine wants to read more of this call.
+    pub(crate) async fn wanted(&self, run: u64, id: CallId) {
+        std::future::poll_fn(|context| {
+            let mut slot = self.machine.borrow_mut();
+            match slot.as_mut().filter(|machine| machine.run == run) {
+                Some(machine) if !machine.proxy.wants(Source::Call(id)) && machine.calls.contains_key(&id) => {
+                    machine.waiting.push(context.waker().clone());
+                    Poll::Pending
+                }
+                Some(_) | None => Poll::Ready(()),
+            }
+        })
+        .await;
+    }
+
+    /// The machine still wants to hear of this call.
+    pub(crate) fn runs(&self, run: u64, id: CallId) -> bool {
+        let slot = self.machine.borrow();
+        slot.as_ref().is_some_and(|machine| machine.run == run && machine.calls.contains_key(&id))
+    }
+}
+
+/// A request that the machine has taken.
+pub(crate) struct Asked {
+    pub(crate) run: u64,
+    pub(crate) exchange: ExchangeId,
+    pub(crate) outlet: Rc<RefCell<Outlet>>,
+    pub(crate) begun: oneshot::Receiver<response::Parts>,
+}
+
+impl Machine {
+    /// Carries out what the machine says.
+    fn drain(&mut self, errands: &mut Vec<Errand>) -> Option<Exit> {
+        let mut answered = false;
+        while let Some(output) = self.proxy.poll() {
+            match output {
+                Output::Call(id, request) => {
+                    let (call, signal) = Call::new();
+                    self.calls.insert(id, call);
+                    errands.push(Errand::Call(id, request, signal));
+                }
+                Output::Cancel(id) => drop(self.calls.remove(&id)),
+                Output::Respond(id, parts) => self.to(id, |outlet| outlet.respond(parts)),
+                Output::Send(id, bytes) => self.to(id, |outlet| outlet.send(bytes)),
+                Output::Finish(id) => {
+                    answered = true;
+                    self.to(id, Outlet::finish);
+                }
+                Output::Abort(id) => self.to(id, Outlet::abort),
+                Output::Note(note) => self.note(&note),
+                Output::Exit(exit) => return Some(exit),
+                // Only a client on stdio is written to.
+                Output::Write(..) => {}
+            }
+        }
+        if answered && self.keeps {
+            self.keep(errands);
+        }
+        if let Some(deadline) = self.proxy.deadline()
+            && self.timer.is_none_or(|timer| deadline.at.0 < timer)
+        {
+            self.timer = Some(deadline.at.0);
+            errands.push(Errand::Tick(deadline.at.0));
+        }
+        None
+    }
+
+    fn to(&self, id: ExchangeId, write: impl FnOnce(&mut Outlet)) {
+        if let Some(outlet) = self.outlets.get(&id) {
+            write(&mut outlet.borrow_mut());
+        }
+    }
+
+    /// Keeps what another object would need, if it has changed.
+    fn keep(&mut self, errands: &mut Vec<Errand>) {
+        let known = self.proxy.keepsake();
+        if let Some(known) = &known
+            && self.kept.as_ref() != Some(known)
+        {
+            let Owner { session, upstream, principal } = &self.owner;
+            errands.push(Errand::Save(Kept::new(session, upstream, principal, known)));
+            self.kept = Some(known.clone());
+        }
+    }
+
+    fn note(&self, note: &Note) {
+        let level = match note.blame() {
+            Blame::Nobody if !self.verbose => return,
+            Blame::Nobody => "info",
+            Blame::Client | Blame::Server | Blame::Link => "warn",
+            Blame::Bug => "error",
+        };
+        let (tag, text) = mcp_proxy_words::words(note);
+        log(level, tag, &text);
+    }
+}
+
+/// A line for the operator, without secrets, session ids and bodies.
+pub(crate) fn log(level: &str, tag: &str, message: &str) {
+    console_log!("{}", json!({"level": level, "tag": tag, "message": message}));
+}
