@@ -40,7 +40,8 @@ test(`conformance ${REVISION}: Worker before an HTTP+SSE server`, { timeout: HUN
     await worker?.stop();
     await server.close();
   });
-  worker = await startWorker({ UPSTREAM_URL: server.url, PUBLIC: "1", ALLOW_HTTP: "1" });
+  const own = { ALLOWED_HOSTS: "localhost" };
+  worker = await startWorker({ UPSTREAM_URL: server.url, PUBLIC: "1", ALLOW_HTTP: "1", ...own });
   await judge(t, `http://localhost:${worker.port}/mcp`);
 });
 

@@ -14,6 +14,8 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, VecDeque};
 
+/// How long a client should wait before it comes back, in milliseconds.
+const RETRY: u32 = 1000;
 /// Longer lists of requests are left out of the ids.
 const LONGEST_LIST: usize = 256;
 
@@ -149,7 +151,7 @@ impl Streams {
 
     /// The first event of a stream, which gives the client an id to come back with.
     pub(super) fn prime(&mut self, at: u64) -> Bytes {
-        Bytes::from(format!("id: {}\ndata: \n\n", self.id(at)))
+        Bytes::from(format!("id: {}\nretry: {RETRY}\ndata: \n\n", self.id(at)))
     }
 
     /// The id of the next event of a stream.
