@@ -20,6 +20,7 @@ const USAGE: &str = "\
 cargo xtask build          dist/mcp-proxy.wasm, dist/mcp-proxy and dist/worker
 cargo xtask build worker   dist/worker alone
 cargo xtask demo           build, then run a scripted session with an embedded server
+cargo xtask worker dev     the Worker in front of the demo's server of HTTP+SSE
 cargo xtask test [PART…]   everything, or some of: lint core sim fuzz host wasm component engine e2e worker examples
 cargo xtask bench [--full] measure against other proxies; writes bench/RESULTS.md
 ";
@@ -41,6 +42,7 @@ fn run(arguments: &[String]) -> Result<()> {
         "build" => build::run(rest),
         "demo" => demo::run(),
         "test" => test::run(rest),
+        "worker" => worker::run(rest),
         "bench" => {
             build::local()?;
             bench::run(rest)

@@ -1,17 +1,35 @@
 //! The Cloudflare Worker: `dist/worker/`, as worker-build writes it. The tools
 //! that worker-build would fetch from the internet are found here instead: the
 //! npm packages of the repository bring two, cargo the third.
+//! `cargo xtask worker dev` runs it in front of the demo's server.
 
+#![expect(clippy::print_stdout, reason = "what wrangler says is passed on")]
+
+use crate::demo::{Server, Transcript};
 use crate::step::{self, compressed, dist, root, say, target};
 use crate::tools;
-use anyhow::{Context, Result, ensure};
-use std::path::Path;
-use std::process::Command;
+use anyhow::{Context, Result, bail, ensure};
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Sender, channel};
 
 /// Fits the crate `worker` that `worker/Cargo.toml` names.
 const WORKER_BUILD: &str = "0.8.7";
 /// What may be uploaded is three times as much; below this nobody has to think.
 const MAX_COMPRESSED: usize = 1_000_000;
+
+/// What wrangler would do on the internet or in the terminal, and need not.
+const QUIET: [(&str, &str); 5] = [
+    ("CI", "1"),
+    ("CLOUDFLARE_CF_FETCH_ENABLED", "false"),
+    ("WRANGLER_HIDE_BANNER", "true"),
+    ("WRANGLER_SEND_ERROR_REPORTS", "false"),
+    ("WRANGLER_SEND_METRICS", "false"),
+];
+/// Where wrangler listens unless told otherwise.
+const USUAL_PORT: u16 = 8787;
 
 /// Builds `dist/worker/`.
 pub(crate) fn build() -> Result<()> {
@@ -45,7 +63,7 @@ fn node_packages() -> Result<()> {
     Ok(())
 }
 
-fn node_program(name: &str) -> std::path::PathBuf {
+fn node_program(name: &str) -> PathBuf {
     root().join("node_modules/.bin").join(name)
 }
 
@@ -69,4 +87,79 @@ fn check_size(folder: &Path) -> Result<()> {
     say(&format!("dist/worker: {} KB, {} KB compressed", size / 1000, packed / 1000));
     ensure!(packed <= MAX_COMPRESSED, "the Worker is too big: {packed} bytes compressed");
     Ok(())
+}
+
+/// `cargo xtask worker dev`.
+pub(crate) fn run(words: &[String]) -> Result<()> {
+    match words {
+        [word] if word == "dev" => dev(),
+        _ => bail!("there is one thing to do with the Worker: cargo xtask worker dev"),
+    }
+}
+
+/// Why the Worker is no longer to run.
+enum Over {
+    Asked,
+    Ended,
+}
+
+/// The Worker in front of the demo's server, until Ctrl-C. Wrangler builds it,
+/// and builds it again when its sources change.
+fn dev() -> Result<()> {
+    tools::npm_packages("")?;
+    let (sender, over) = channel();
+    let asked = sender.clone();
+    ctrlc::set_handler(move || drop(asked.send(Over::Asked)))?;
+    let (transcript, printer) = Transcript::start();
+    let server = Server::start(transcript)?;
+    let mut wrangler = wrangler(&server.sse_url(), sender)?;
+    let over = over.recv()?;
+    if matches!(over, Over::Asked) {
+        ask_to_stop(&wrangler)?;
+    }
+    let status = wrangler.wait()?;
+    server.stop();
+    drop((server, printer));
+    ensure!(matches!(over, Over::Asked), "wrangler ended by itself ({status})");
+    Ok(())
+}
+
+/// Starts wrangler; tells when it is ready, and when it has ended.
+fn wrangler(server: &str, sender: Sender<Over>) -> Result<Child> {
+    let port = free_port(USUAL_PORT).or_else(|_| free_port(0))?.to_string();
+    // What an earlier run has stored belongs to servers that are gone.
+    let state = target().join("worker-dev");
+    std::fs::remove_dir_all(&state).ok();
+    let mut command = Command::new("node");
+    command.arg("node_modules/wrangler/bin/wrangler.js");
+    command.args(["dev", "--ip", "127.0.0.1", "--port", &port, "--inspector-port", "0", "--persist-to"]).arg(state);
+    command.args(["--var", "ALLOW_HTTP:1", "--var", "PUBLIC:1", "--var", &format!("UPSTREAM_URL:{server}")]);
+    say(&format!("wrangler dev, in front of {server}"));
+    let mut wrangler = command.envs(QUIET).current_dir(root()).stdout(Stdio::piped()).spawn()?;
+    let lines = BufReader::new(wrangler.stdout.take().context("no stdout")?).lines();
+    std::thread::spawn(move || {
+        for line in lines.map_while(Result::ok) {
+            println!("{line}");
+            if line.contains("Ready on ") {
+                say(&format!("the Worker: http://127.0.0.1:{port}/mcp (Ctrl-C ends it)"));
+            }
+        }
+        drop(sender.send(Over::Ended));
+    });
+    Ok(wrangler)
+}
+
+/// Asks wrangler to stop, and with it what it has started.
+fn ask_to_stop(wrangler: &Child) -> Result<()> {
+    let id = wrangler.id().to_string();
+    let (program, words) = if cfg!(windows) { ("taskkill", "/T /F /PID") } else { ("kill", "-TERM") };
+    let mut command = Command::new(program);
+    command.args(words.split(' ')).arg(id);
+    // After a Ctrl-C it may have gone before it is asked.
+    command.stderr(Stdio::null()).stdout(Stdio::null()).status()?;
+    Ok(())
+}
+
+fn free_port(wanted: u16) -> Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", wanted))?.local_addr()?.port())
 }

@@ -4,11 +4,13 @@
 
 mod client;
 mod server;
+mod tools;
 
 use crate::{build, step};
 use anyhow::Result;
-use std::sync::Arc;
+pub(crate) use server::Server;
 use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Who says something in the transcript.
@@ -28,6 +30,13 @@ pub(crate) struct Transcript {
 }
 
 impl Transcript {
+    /// A transcript, and the thread that prints it until nobody writes to it.
+    pub(crate) fn start() -> (Self, JoinHandle<()>) {
+        let (lines, printed) = channel();
+        let printer = std::thread::spawn(move || printed.iter().for_each(print));
+        (Self { start: Instant::now(), lines }, printer)
+    }
+
     pub(crate) fn add(&self, who: Who, text: impl Into<String>) {
         // The printer outlives everybody who writes.
         self.lines.send((self.start.elapsed(), who, text.into())).ok();
@@ -37,10 +46,8 @@ impl Transcript {
 pub(crate) fn run() -> Result<()> {
     build::local()?;
     step::say("demo: stdio client ⇄ mcp-proxy ⇄ Streamable HTTP server");
-    let (lines, printed) = channel();
-    let printer = std::thread::spawn(move || printed.iter().for_each(print));
-    let transcript = Transcript { start: Instant::now(), lines };
-    let server = Arc::new(server::Server::start(transcript.clone())?);
+    let (transcript, printer) = Transcript::start();
+    let server = Server::start(transcript.clone())?;
     let played = client::play(&server, &transcript);
     server.stop();
     drop((server, transcript));

@@ -1,33 +1,48 @@
-//! The demo's server: Streamable HTTP of 2025-11-25 in its essentials, with
-//! one tool for each thing worth showing. It forgets its session when told to,
-//! to show that nobody notices.
+//! The demo's server, in the essentials of two transports: Streamable HTTP of
+//! 2025-11-25 at `/mcp`, HTTP+SSE of 2024-11-05 at `/sse`. It forgets its
+//! session when told to, to show that nobody notices.
 
 #![expect(clippy::indexing_slicing, reason = "indexing a JSON value cannot panic: what is missing is null")]
 
+use super::tools::{self, Tools};
 use super::{Transcript, Who};
 use anyhow::{Context, Result, anyhow};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::HashMap;
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::TcpListener;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tiny_http::{Header, Method, Request, Response};
+
+/// After this much silence a stream shows that it is alive, and a client that
+/// left is noticed.
+const PULSE: Duration = Duration::from_secs(15);
 
 /// The server and what it remembers.
 pub(crate) struct Server {
     http: tiny_http::Server,
     state: Mutex<State>,
+    tools: Tools,
     transcript: Transcript,
 }
 
 #[derive(Default)]
 struct State {
-    session: Option<String>,
     sessions: u32,
+    /// The session of Streamable HTTP.
+    session: Option<String>,
     ended: bool,
-    /// Who waits for the client's answer to a request of ours.
-    asked: HashMap<String, Sender<Value>>,
+    /// Where messages for the sessions of HTTP+SSE go.
+    streams: HashMap<String, Sender<String>>,
+}
+
+impl State {
+    fn new_session(&mut self) -> String {
+        self.sessions += 1;
+        format!("demo-{}", self.sessions)
+    }
 }
 
 impl Server {
@@ -36,7 +51,7 @@ impl Server {
         // Small events must not wait for each other; connections inherit this.
         socket2::SockRef::from(&listener).set_tcp_nodelay(true)?;
         let http = tiny_http::Server::from_listener(listener, None).map_err(|error| anyhow!("no server: {error}"))?;
-        let server = Arc::new(Self { http, state: Mutex::default(), transcript });
+        let server = Arc::new(Self { http, state: Mutex::default(), tools: Tools::default(), transcript });
         let accepting = Arc::clone(&server);
         std::thread::spawn(move || {
             for request in accepting.http.incoming_requests() {
@@ -47,8 +62,14 @@ impl Server {
         Ok(server)
     }
 
+    /// The address of Streamable HTTP.
     pub(crate) fn url(&self) -> String {
         format!("http://{}/mcp", self.http.server_addr())
+    }
+
+    /// The address of HTTP+SSE.
+    pub(crate) fn sse_url(&self) -> String {
+        format!("http://{}/sse", self.http.server_addr())
     }
 
     /// The session was ended by the client, as it should be.
@@ -70,15 +91,34 @@ impl Server {
         let message: Value = serde_json::from_str(&body).unwrap_or_default();
         let kind = if body.is_empty() { "" } else { "(answer)" };
         let what = message["method"].as_str().unwrap_or(kind);
-        self.transcript.add(Who::Server, format!("{} /mcp {what}", request.method()));
+        let url = request.url().to_owned();
+        let (path, query) = url.split_once('?').unwrap_or((&url, ""));
+        self.transcript.add(Who::Server, format!("{} {path} {what}", request.method()));
+        match (request.method(), path) {
+            (_, "/mcp") => self.exchange(request, &message),
+            (Method::Get, "/sse") => self.open(request),
+            (Method::Post, "/messages") => self.take(request, query, &message),
+            (_, "/sse" | "/messages") => respond(request, 405, None, ""),
+            _ => respond(request, 404, None, ""),
+        }
+    }
+
+    // ---- Streamable HTTP: the answer to a request is in the response --------
+
+    fn exchange(&self, request: Request, message: &Value) {
         let session = request.headers().iter().find(|header| header.field.equiv("Mcp-Session-Id"));
         let session = session.map(|header| header.value.to_string());
-        if what == "initialize" {
-            self.initialize(request, &message);
+        if message["method"] == "initialize" {
+            let session = {
+                let mut state = self.state();
+                state.session = Some(state.new_session());
+                state.session.clone()
+            };
+            respond(request, 200, session.as_deref(), &self.answer(message));
         } else if session != self.state().session {
             respond(request, 404, None, "");
         } else if *request.method() == Method::Post {
-            self.post(request, &message);
+            self.post(request, message);
         } else if *request.method() == Method::Delete {
             self.state().ended = true;
             respond(request, 200, None, "");
@@ -87,88 +127,66 @@ impl Server {
         }
     }
 
-    fn initialize(&self, request: Request, message: &Value) {
+    fn post(&self, request: Request, message: &Value) {
+        if message.get("method").is_none() || message.get("id").is_none() {
+            self.tools.hear(message);
+            respond(request, 202, None, "");
+        } else if tools::is_talkative(message) {
+            let mut events = Events::begin(request);
+            // A client that left needs no answer.
+            self.tools.answer(message, &mut |said| drop(events.send("message", said)));
+            events.end();
+        } else {
+            if tools::name(message) == tools::FORGET {
+                self.state().session = None;
+            }
+            respond(request, 200, None, &self.answer(message));
+        }
+    }
+
+    fn answer(&self, message: &Value) -> String {
+        let mut answer = String::new();
+        self.tools.answer(message, &mut |said| said.clone_into(&mut answer));
+        answer
+    }
+
+    // ---- HTTP+SSE: the stream is the session, and brings every answer -------
+
+    fn open(&self, request: Request) {
+        let (sender, messages) = channel();
         let session = {
             let mut state = self.state();
-            state.sessions += 1;
-            let session = format!("demo-{}", state.sessions);
-            state.session = Some(session.clone());
+            let session = state.new_session();
+            state.streams.insert(session.clone(), sender);
             session
         };
-        let result = json!({"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}},
-            "serverInfo": {"name": "demo-server", "version": "1.0.0"}});
-        respond(request, 200, Some(&session), &answer(message, &result));
-    }
-
-    fn post(&self, request: Request, message: &Value) {
-        let tool = message["params"]["name"].as_str().unwrap_or_default();
-        match (message["method"].as_str(), tool) {
-            (None, _) => {
-                let waiting = message["id"].as_str().and_then(|id| self.state().asked.remove(id));
-                waiting.into_iter().for_each(|waiting| drop(waiting.send(message["result"].clone())));
-                respond(request, 202, None, "");
-            }
-            (Some(_), _) if message.get("id").is_none() => respond(request, 202, None, ""),
-            (Some("tools/list"), _) => {
-                let tools: Vec<_> = ["add", "countdown", "ask", "forget"]
-                    .iter()
-                    .map(|name| json!({"name": name, "inputSchema": {"type": "object"}}))
-                    .collect();
-                respond(request, 200, None, &answer(message, &json!({"tools": tools})));
-            }
-            (Some("tools/call"), "add") => {
-                let numbers = &message["params"]["arguments"];
-                let sum = numbers["a"].as_i64().unwrap_or(0) + numbers["b"].as_i64().unwrap_or(0);
-                respond(request, 200, None, &answer(message, &text(&sum.to_string())));
-            }
-            (Some("tools/call"), "countdown") => countdown(request, message),
-            (Some("tools/call"), "ask") => self.ask(request, message),
-            (Some("tools/call"), "forget") => {
-                self.state().session = None;
-                respond(request, 200, None, &answer(message, &text("which session?")));
-            }
-            (Some(_), _) => respond(request, 200, None, &error(message)),
+        let mut events = Events::begin(request);
+        let mut sent = events.send("endpoint", &format!("/messages?sessionId={session}"));
+        while sent.is_ok() {
+            sent = match messages.recv_timeout(PULSE) {
+                Ok(message) => events.send("message", &message),
+                Err(RecvTimeoutError::Timeout) => events.pulse(),
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
         }
+        self.state().streams.remove(&session);
+        events.end();
     }
 
-    /// A call in which the server asks the client's model for help.
-    fn ask(&self, request: Request, message: &Value) {
-        let (sender, answered) = channel();
-        self.state().asked.insert("sample-1".to_owned(), sender);
-        let question = json!({"role": "user", "content": {"type": "text", "text": "What is the capital of France?"}});
-        let params = json!({"messages": [question], "maxTokens": 10});
-        let ask = json!({"jsonrpc": "2.0", "id": "sample-1", "method": "sampling/createMessage", "params": params});
-        stream(request, |event| {
-            event(&ask.to_string());
-            let heard = answered.recv().unwrap_or_default();
-            let said = heard["content"]["text"].as_str().unwrap_or("nothing").to_owned();
-            event(&answer(message, &text(&format!("the model says {said}"))));
-        });
-    }
-}
-
-/// A call that reports its progress on an event stream.
-fn countdown(request: Request, message: &Value) {
-    let token = message["params"]["_meta"]["progressToken"].clone();
-    stream(request, |event| {
-        for done in 1..=3 {
-            let params = json!({"progressToken": token, "progress": done, "total": 3});
-            event(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}).to_string());
+    fn take(&self, request: Request, query: &str, message: &Value) {
+        let session = query.strip_prefix("sessionId=").unwrap_or_default();
+        let Some(stream) = self.state().streams.get(session).cloned() else {
+            return respond(request, 404, None, "");
+        };
+        respond(request, 202, None, "");
+        if message.get("method").is_none() || message.get("id").is_none() {
+            return self.tools.hear(message);
         }
-        event(&answer(message, &text("lift-off")));
-    });
-}
-
-fn text(text: &str) -> Value {
-    json!({"content": [{"type": "text", "text": text}]})
-}
-
-fn answer(request: &Value, result: &Value) -> String {
-    json!({"jsonrpc": "2.0", "id": request["id"], "result": result}).to_string()
-}
-
-fn error(request: &Value) -> String {
-    json!({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32601, "message": "no such method"}}).to_string()
+        if tools::name(message) == tools::FORGET {
+            self.state().streams.remove(session);
+        }
+        self.tools.answer(message, &mut |said| drop(stream.send(said.to_owned())));
+    }
 }
 
 fn respond(request: Request, status: u16, session: Option<&str>, body: &str) {
@@ -182,16 +200,34 @@ fn respond(request: Request, status: u16, session: Option<&str>, body: &str) {
     request.respond(response).ok();
 }
 
-/// Answers with an event stream, one event at a time.
-fn stream(request: Request, write: impl FnOnce(&mut dyn FnMut(&str))) {
-    let mut out = request.into_writer();
-    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
-    out.write_all(head.as_bytes()).ok();
-    write(&mut |data| {
-        let event = format!("event: message\ndata: {data}\n\n");
-        write!(out, "{:x}\r\n{event}\r\n", event.len()).ok();
-        out.flush().ok();
-    });
-    out.write_all(b"0\r\n\r\n").ok();
-    out.flush().ok();
+/// A response that is an event stream, one event at a time.
+struct Events {
+    out: Box<dyn Write + Send>,
+}
+
+impl Events {
+    fn begin(request: Request) -> Self {
+        let mut out = request.into_writer();
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+        out.write_all(head.as_bytes()).ok();
+        Self { out }
+    }
+
+    fn send(&mut self, event: &str, data: &str) -> io::Result<()> {
+        self.chunk(&format!("event: {event}\ndata: {data}\n\n"))
+    }
+
+    fn pulse(&mut self) -> io::Result<()> {
+        self.chunk(": here\n\n")
+    }
+
+    fn end(mut self) {
+        self.out.write_all(b"0\r\n\r\n").ok();
+        self.out.flush().ok();
+    }
+
+    fn chunk(&mut self, text: &str) -> io::Result<()> {
+        write!(self.out, "{:x}\r\n{text}\r\n", text.len())?;
+        self.out.flush()
+    }
 }
