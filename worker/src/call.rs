@@ -1,88 +1,93 @@
 //! One exchange with the server: what the machine asks for, as a fetch, and its
 //! course as facts.
 
+use crate::platform::{self, Begun};
 use crate::shell::Shell;
 use bytes::Bytes;
-use futures::StreamExt;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, response};
 use mcp_proxy_core::{CallError, CallId, Input, Sink};
 use std::rc::Rc;
-use worker::js_sys::Uint8Array;
-use worker::{AbortController, AbortSignal, Fetch, Headers, Method, RequestInit, RequestRedirect, Response, Result};
+use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen_futures::JsFuture;
+use worker::js_sys::{Array, Reflect, Uint8Array};
+use worker::web_sys::{AbortController, AbortSignal, ReadableStreamDefaultReader};
 
 /// A call under way; dropping it ends it.
-#[derive(Debug, Default)]
-pub(crate) struct Call(Option<AbortController>);
+#[derive(Debug)]
+pub(crate) struct Call(AbortController);
 
 impl Call {
-    pub(crate) fn new() -> (Self, AbortSignal) {
-        let controller = AbortController::default();
+    pub(crate) fn new() -> Option<(Self, AbortSignal)> {
+        let controller = AbortController::new().ok()?;
         let signal = controller.signal();
-        (Self(Some(controller)), signal)
+        Some((Self(controller), signal))
     }
 }
 
 impl Drop for Call {
     fn drop(&mut self) {
-        if let Some(controller) = self.0.take() {
-            controller.abort();
-        }
+        self.0.abort();
     }
 }
 
 /// Carries a call out, and tells the machine how it goes.
 pub(crate) async fn run(shell: Rc<Shell>, run: u64, id: CallId, request: Request<Bytes>, signal: AbortSignal) {
     let length = request.body().len();
-    let mut response = match start(request, &signal).await {
-        Ok(response) => response,
+    let Ok(begun) = JsFuture::from(start(&request, &signal)).await else {
         // The platform does not say how far a request has come.
-        Err(_) => return shell.tell(run, Input::Failed(id, CallError::Reset)),
+        return shell.tell(run, Input::Failed(id, CallError::Reset));
     };
+    drop(request);
+    let begun: Begun = begun.unchecked_into();
     shell.tell(run, Input::Flushed(Sink::Call(id), length));
-    let Some(head) = head(&response) else { return shell.tell(run, Input::Failed(id, CallError::Protocol)) };
+    let Some(head) = head(&begun) else { return shell.tell(run, Input::Failed(id, CallError::Protocol)) };
     shell.tell(run, Input::Head(id, head));
-    let Ok(mut body) = response.stream() else { return shell.tell(run, Input::End(id)) };
-    loop {
+    if let Some(body) = begun.whole() {
+        if body.length() > 0 {
+            shell.tell(run, Input::Chunk(id, &body.to_vec()));
+        }
+        return shell.tell(run, Input::End(id));
+    }
+    let Some(reader) = begun.reader() else { return shell.tell(run, Input::End(id)) };
+    while shell.runs(run, id) {
         shell.wanted(run, id).await;
-        match body.next().await {
-            Some(Ok(chunk)) => shell.tell(run, Input::Chunk(id, &chunk)),
-            Some(Err(_)) => return shell.tell(run, Input::Failed(id, CallError::Reset)),
-            None => return shell.tell(run, Input::End(id)),
-        }
-        if !shell.runs(run, id) {
-            return;
+        match read(&reader).await {
+            Ok(Some(chunk)) => shell.tell(run, Input::Chunk(id, &chunk)),
+            Ok(None) => return shell.tell(run, Input::End(id)),
+            Err(_) => return shell.tell(run, Input::Failed(id, CallError::Reset)),
         }
     }
 }
 
-async fn start(request: Request<Bytes>, signal: &AbortSignal) -> Result<Response> {
-    let (parts, body) = request.into_parts();
-    let headers = Headers::new();
-    for (name, value) in &parts.headers {
-        headers.append(name.as_str(), &String::from_utf8_lossy(value.as_bytes()))?;
-    }
-    let mut init = RequestInit::new();
-    init.with_method(Method::from(parts.method.as_str().to_owned())).with_headers(headers);
-    init.with_redirect(RequestRedirect::Manual);
-    if !body.is_empty() {
-        init.with_body(Some(Uint8Array::from(body.as_ref()).into()));
-    }
-    let request = worker::Request::new_with_init(&parts.uri.to_string(), &init)?;
-    Fetch::Request(request).send_with_signal(signal).await
+fn start(request: &Request<Bytes>, signal: &AbortSignal) -> worker::js_sys::Promise {
+    let text = |value: &HeaderValue| JsValue::from(&*String::from_utf8_lossy(value.as_bytes()));
+    let pair = |(name, value): (&HeaderName, &HeaderValue)| Array::of2(&name.as_str().into(), &text(value));
+    let headers: Array = request.headers().iter().map(pair).collect();
+    let body = Some(request.body()).filter(|body| !body.is_empty());
+    let body = body.map(|body| Uint8Array::from(body.as_ref()));
+    platform::call(&request.uri().to_string(), request.method().as_str(), &headers, body, signal)
 }
 
-fn head(response: &Response) -> Option<http::response::Parts> {
+/// The next piece of a body.
+async fn read(reader: &ReadableStreamDefaultReader) -> Result<Option<Vec<u8>>, JsValue> {
+    let read = JsFuture::from(reader.read()).await?;
+    let value = Reflect::get(&read, &"value".into())?;
+    Ok((!value.is_undefined()).then(|| Uint8Array::new(&value).to_vec()))
+}
+
+fn head(begun: &Begun) -> Option<response::Parts> {
     let mut parts = http::Response::new(()).into_parts().0;
-    parts.status = StatusCode::from_u16(response.status_code()).ok()?;
-    parts.headers = headers(response.headers());
+    parts.status = StatusCode::from_u16(begun.status()).ok()?;
+    parts.headers = headers(&begun.headers());
     Some(parts)
 }
 
-/// Headers as the machine knows them.
-pub(crate) fn headers(headers: &Headers) -> HeaderMap {
-    let pairs = headers.entries().map(|(name, value)| {
-        let name = HeaderName::try_from(name).ok()?;
-        Some((name, HeaderValue::from_bytes(value.as_bytes()).ok()?))
+/// Headers as the machine knows them: name, value, name, value…
+pub(crate) fn headers(flat: &Array) -> HeaderMap {
+    let texts: Vec<String> = flat.iter().map(|text| text.as_string().unwrap_or_default()).collect();
+    let pairs = texts.chunks_exact(2).filter_map(|pair| {
+        let [name, value] = pair else { return None };
+        Some((HeaderName::try_from(name).ok()?, HeaderValue::from_bytes(value.as_bytes()).ok()?))
     });
-    pairs.flatten().collect()
+    pairs.collect()
 }

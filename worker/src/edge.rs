@@ -2,145 +2,168 @@
 //! bodies of sessions pass through it untouched.
 
 use crate::answer;
-use crate::body;
 use crate::page;
-use crate::session::{ORIGIN, PRINCIPAL, UPSTREAM};
+use crate::platform;
+use crate::session::{LENGTH, ORIGIN, PRINCIPAL, UPSTREAM};
 use crate::settings::{Access, Settings};
 use crate::shell::log;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use mcp_proxy_core::Turned;
 use sha2::{Digest, Sha256};
+use std::cell::OnceCell;
 use std::fmt::Write;
+use std::rc::Rc;
 use subtle::ConstantTimeEq;
-use worker::{Env, Headers, Method, Request, RequestInit, Response, Result, Stub, Url};
+use wasm_bindgen::JsCast;
+use wasm_bindgen_futures::JsFuture;
+use worker::js_sys::Array;
+use worker::web_sys::{Request, Response};
+use worker::{Env, Error, Result, Url};
 
-/// What a session is told of a request, beside who asks.
+/// What is looked at. The first ones are passed on to the session.
+const LOOKED_AT: &str = "accept content-type last-event-id mcp-protocol-version mcp-session-id \
+                         content-length origin host authorization cf-connecting-ip";
 const PASSED: [&str; 5] = ["accept", "content-type", "last-event-id", "mcp-protocol-version", "mcp-session-id"];
-const SESSION_ID: &str = "mcp-session-id";
+
+thread_local! {
+    /// They cannot change while the isolate lives.
+    static SETTINGS: OnceCell<Rc<std::result::Result<Settings, Vec<String>>>> = const { OnceCell::new() };
+}
+
+/// A request, as far as the edge looks at it.
+struct Asked {
+    method: Method,
+    url: Url,
+    passed: [Option<String>; 5],
+    length: Option<usize>,
+    origin: Option<String>,
+    host: Option<String>,
+    credentials: Option<String>,
+    address: Option<String>,
+}
+
+impl Asked {
+    fn new(request: &Request) -> Result<Self> {
+        let seen = platform::glance(request, LOOKED_AT);
+        let mut seen = seen.iter().map(|value| value.as_string());
+        let mut next = || seen.next().flatten();
+        Ok(Self {
+            method: next().and_then(|method| method.parse().ok()).unwrap_or_default(),
+            url: Url::parse(&next().unwrap_or_default())?,
+            passed: std::array::from_fn(|_| next()),
+            length: next().and_then(|length| length.parse().ok()),
+            origin: next(),
+            host: next(),
+            credentials: next(),
+            address: next(),
+        })
+    }
+
+    fn session(&self) -> Option<&str> {
+        let [.., session] = &self.passed;
+        session.as_deref()
+    }
+}
 
 /// Answers a request.
-pub(crate) async fn answer(request: Request, env: &Env) -> Result<Response> {
-    let settings = Settings::read(env);
-    let path = request.path();
-    if matches!(request.method(), Method::Get | Method::Head)
-        && let Some(page) = page::at(&path, &settings)?
+pub(crate) async fn answer(request: &Request, env: &Env) -> Result<Response> {
+    let read = SETTINGS.with(|settings| settings.get_or_init(|| Rc::new(Settings::read(env))).clone());
+    let asked = Asked::new(request)?;
+    if asked.method == Method::GET
+        && let Some(page) = page::at(asked.url.path(), &read)?
     {
-        return Ok(page);
+        return Ok(page.into());
     }
-    let settings = match settings {
+    let settings = match &*read {
         Ok(settings) => settings,
         Err(problems) => {
             let message = format!("this Worker is misconfigured: {}", problems.join(" "));
-            return answer::refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, &message);
+            return Ok(answer::refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, &message)?.into());
         }
     };
-    let Some(name) = endpoint(&path).filter(|name| settings.upstreams.contains_key(*name)) else {
-        return answer::refusal(StatusCode::NOT_FOUND, -32000, "there is no MCP endpoint at this path");
+    let Some(name) = endpoint(asked.url.path()).filter(|name| settings.upstreams.contains_key(*name)) else {
+        return Ok(answer::refusal(StatusCode::NOT_FOUND, -32000, "there is no MCP endpoint at this path")?.into());
     };
-    let origin = request.headers().get("origin")?;
-    if let Err(turned) = settings.door.admit(&knocking(&request)?, &own(&request.url()?)) {
-        let (name, why) = match turned {
-            Turned::Origin => ("ALLOWED_ORIGINS", "the Origin"),
-            Turned::Host => ("ALLOWED_HOSTS", "the Host"),
-        };
-        log("warn", "EDGE", &format!("{why} of a request is not in {name}"));
-        return answer::refusal(StatusCode::FORBIDDEN, -32000, &format!("{why} of this request is not allowed here"));
+    if let Err(turned) = settings.door.admit(&knocking(&asked), &asked.url.origin().ascii_serialization()) {
+        return Ok(turned_away(turned)?.into());
     }
-    if request.method() == Method::Options {
-        return answer::preflight(origin.as_deref());
+    if asked.method == Method::OPTIONS {
+        return Ok(answer::preflight(asked.origin.as_deref())?.into());
     }
-    let response = endpoint_answer(request, env, &settings, name, origin.as_deref()).await?;
-    match (response, &origin) {
-        (Reached::Session(response), _) => Ok(response),
-        (Reached::Edge(response), Some(origin)) => {
-            answer::share(response.headers(), origin)?;
-            Ok(response)
+    if let Some(refused) = refuse(&asked, env, settings).await? {
+        if let Some(origin) = &asked.origin {
+            answer::share(refused.headers(), origin)?;
         }
-        (Reached::Edge(response), None) => Ok(response),
+        return Ok(refused.into());
     }
+    forward(&asked, request, env, settings, name).await
 }
 
-/// How far a request came.
-enum Reached {
-    /// No further than here.
-    Edge(Response),
-    /// To its session, which has said all there is to say.
-    Session(Response),
+fn turned_away(turned: Turned) -> Result<worker::Response> {
+    let (name, what) = match turned {
+        Turned::Origin => ("ALLOWED_ORIGINS", "the Origin"),
+        Turned::Host => ("ALLOWED_HOSTS", "the Host"),
+    };
+    log("warn", "EDGE", &format!("{what} of a request is not in {name}"));
+    answer::refusal(StatusCode::FORBIDDEN, -32000, &format!("{what} of this request is not allowed here"))
 }
 
-async fn endpoint_answer(
-    mut request: Request,
-    env: &Env,
-    settings: &Settings,
-    name: &str,
-    origin: Option<&str>,
-) -> Result<Reached> {
-    let refuse = |status, code, message: &str| answer::refusal(status, code, message).map(Reached::Edge);
-    let credentials = request.headers().get("authorization")?;
-    if !admits(&settings.access, credentials.as_deref()) {
+/// Why a request goes no further than here.
+async fn refuse(asked: &Asked, env: &Env, settings: &Settings) -> Result<Option<worker::Response>> {
+    if !admits(&settings.access, asked.credentials.as_deref()) {
         let refused = answer::refusal(StatusCode::UNAUTHORIZED, -32000, "this endpoint wants a bearer token")?;
         refused.headers().set("www-authenticate", "Bearer")?;
-        return Ok(Reached::Edge(refused));
+        return Ok(Some(refused));
     }
-    if !matches!(request.method(), Method::Get | Method::Post | Method::Delete) {
+    if ![Method::GET, Method::POST, Method::DELETE].contains(&asked.method) {
         let refused = answer::refusal(StatusCode::METHOD_NOT_ALLOWED, -32600, "only GET, POST and DELETE are for MCP")?;
         refused.headers().set("allow", "GET, POST, DELETE, OPTIONS")?;
-        return Ok(Reached::Edge(refused));
+        return Ok(Some(refused));
     }
-    let length = request.headers().get("content-length")?.and_then(|length| length.parse().ok()).unwrap_or(0);
-    if length > settings.limits.body {
-        body::read(&mut request, 0).await?;
-        return answer::too_long(settings.limits.body).map(Reached::Edge);
+    if asked.session().is_some() {
+        return Ok(None);
     }
-    let principal = principal(&settings.access, credentials.as_deref());
-    let sessions = env.durable_object("SESSIONS")?;
-    let session = request.headers().get(SESSION_ID)?;
-    let stub = match session.as_deref() {
-        Some(session) => {
-            let object = session.split_once('.').map_or("", |(object, _)| object);
-            match sessions.id_from_string(object) {
-                Ok(id) => id.get_stub()?,
-                Err(_) => return answer::no_such_session().map(Reached::Edge),
-            }
-        }
-        None if request.method() != Method::Post => {
-            return refuse(StatusCode::BAD_REQUEST, -32600, "the Mcp-Session-Id header is missing");
-        }
-        None if limited(env, &request, &principal).await => {
-            return refuse(StatusCode::TOO_MANY_REQUESTS, -32000, "too many sessions are opened; try again later");
-        }
-        None => sessions.unique_id()?.get_stub()?,
-    };
-    let mut headers = passed(&request)?;
-    headers.push((UPSTREAM, name.to_owned()));
-    headers.push((PRINCIPAL, principal));
-    headers.extend(origin.map(|origin| (ORIGIN, origin.to_owned())));
-    if let (Access::Forwarded { .. }, Some(credentials)) = (&settings.access, credentials) {
-        headers.push(("authorization", credentials));
+    if asked.method != Method::POST {
+        return answer::refusal(StatusCode::BAD_REQUEST, -32600, "the Mcp-Session-Id header is missing").map(Some);
     }
-    forward(&stub, &request, headers).await
+    if limited(asked, env, settings).await {
+        let message = "too many sessions are being opened; try again later";
+        return answer::refusal(StatusCode::TOO_MANY_REQUESTS, -32000, message).map(Some);
+    }
+    Ok(None)
 }
 
-/// Hands a request on as it is, with no headers but these.
-async fn forward(stub: &Stub, request: &Request, pairs: Vec<(&str, String)>) -> Result<Reached> {
-    let headers = Headers::new();
-    for (name, value) in pairs {
-        headers.set(name, &value)?;
+/// Hands a request on to its session. What the session says passes untouched.
+async fn forward(asked: &Asked, request: &Request, env: &Env, settings: &Settings, name: &str) -> Result<Response> {
+    let headers = Array::new();
+    let add = |name: &str, value: &str| headers.push(&Array::of2(&name.into(), &value.into()));
+    for (name, value) in PASSED.iter().zip(&asked.passed) {
+        value.as_deref().map(|value| add(name, value));
     }
-    let mut init = RequestInit::new();
-    init.with_method(request.method()).with_headers(headers);
-    init.with_body(request.inner().body().map(Into::into));
-    let inner = Request::new_with_init("https://session/", &init)?;
-    match stub.fetch_with_request(inner).await {
-        Ok(response) => Ok(Reached::Session(response)),
+    add(UPSTREAM, name);
+    add(PRINCIPAL, &principal(&settings.access, asked.credentials.as_deref()));
+    asked.length.map(|length| add(LENGTH, &length.to_string()));
+    asked.origin.as_deref().map(|origin| add(ORIGIN, origin));
+    if let (Access::Forwarded { .. }, Some(credentials)) = (&settings.access, &asked.credentials) {
+        add("authorization", credentials);
+    }
+    let object = asked.session().map(|session| session.split_once('.').map_or("", |(object, _)| object));
+    let sessions = env.durable_object("SESSIONS")?;
+    let response = match JsFuture::from(platform::forward(sessions.as_ref(), object, request, &headers)).await {
+        Ok(response) if response.is_undefined() => answer::no_such_session()?,
+        Ok(response) => return response.dyn_into().map_err(|_| Error::RustError("not a response".to_owned())),
         Err(_) => {
             log("error", "EDGE", "a session did not answer");
             let message = "the session was restarted; whether the request was carried out is not known";
             let refused = answer::refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, message)?;
             refused.headers().set("retry-after", "1")?;
-            Ok(Reached::Edge(refused))
+            refused
         }
+    };
+    if let Some(origin) = &asked.origin {
+        answer::share(response.headers(), origin)?;
     }
+    Ok(response.into())
 }
 
 /// The name in `/mcp` or `/<name>/mcp`. Nothing else of a path means anything.
@@ -149,29 +172,10 @@ fn endpoint(path: &str) -> Option<&str> {
     if name.is_empty() { Some("") } else { name.strip_prefix('/').filter(|name| !name.is_empty()) }
 }
 
-fn knocking(request: &Request) -> Result<HeaderMap> {
-    let mut headers = HeaderMap::new();
-    for name in [header::ORIGIN, header::HOST] {
-        if let Some(value) = request.headers().get(name.as_str())? {
-            let value = HeaderValue::from_bytes(value.as_bytes());
-            headers.insert(name, value.unwrap_or(HeaderValue::from_static("null")));
-        }
-    }
-    Ok(headers)
-}
-
-fn own(url: &Url) -> String {
-    url.origin().ascii_serialization()
-}
-
-fn passed(request: &Request) -> Result<Vec<(&'static str, String)>> {
-    let mut headers = Vec::with_capacity(PASSED.len() + 4);
-    for name in PASSED {
-        if let Some(value) = request.headers().get(name)? {
-            headers.push((name, value));
-        }
-    }
-    Ok(headers)
+fn knocking(asked: &Asked) -> HeaderMap {
+    let pairs = [(header::ORIGIN, &asked.origin), (header::HOST, &asked.host)];
+    let value = |value: &str| HeaderValue::from_bytes(value.as_bytes()).unwrap_or(HeaderValue::from_static("null"));
+    pairs.into_iter().filter_map(|(name, given)| Some((name, value(given.as_deref()?)))).collect()
 }
 
 fn admits(access: &Access, credentials: Option<&str>) -> bool {
@@ -206,9 +210,9 @@ fn principal(access: &Access, credentials: Option<&str>) -> String {
 }
 
 /// Whether too many sessions are being opened, where the operator has set a limit.
-async fn limited(env: &Env, request: &Request, principal: &str) -> bool {
+async fn limited(asked: &Asked, env: &Env, settings: &Settings) -> bool {
     let Ok(limiter) = env.rate_limiter("RATE_LIMITER") else { return false };
-    let address = request.headers().get("cf-connecting-ip").ok().flatten().unwrap_or_default();
-    let key = if principal.is_empty() { address } else { principal.to_owned() };
+    let principal = principal(&settings.access, asked.credentials.as_deref());
+    let key = if principal.is_empty() { asked.address.clone().unwrap_or_default() } else { principal };
     limiter.limit(key).await.is_ok_and(|outcome| !outcome.success)
 }

@@ -4,7 +4,6 @@
 //! connections to the server.
 
 mod answer;
-mod body;
 mod call;
 mod edge;
 mod keep;
@@ -15,10 +14,11 @@ mod session;
 mod settings;
 mod shell;
 
-use worker::{Context, Env, Request, Response, Result, event};
+use worker::web_sys::{Request, Response};
+use worker::{Context, Env, Result, event};
 
 /// Answers a request at the edge.
 #[event(fetch)]
 async fn fetch(request: Request, env: Env, _context: Context) -> Result<Response> {
-    edge::answer(request, &env).await
+    edge::answer(&request, &env).await
 }

@@ -1,38 +1,71 @@
-//! The two things of the platform that `worker` does not offer.
+//! The platform, as far as `platform.js` speaks for it.
 
 #![allow(unsafe_code, unreachable_pub, clippy::allow_attributes_without_reason, reason = "generated")]
 
 use wasm_bindgen::JsValue;
-use wasm_bindgen::prelude::wasm_bindgen;
-use worker::State;
+use wasm_bindgen::prelude::{Closure, wasm_bindgen};
+use worker::js_sys::{Array, Promise, Uint8Array};
+use worker::web_sys::{AbortSignal, Headers, ReadableStream, ReadableStreamDefaultReader, Request};
 
-#[wasm_bindgen(inline_js = "
-export function watch(object) {
-  const state = globalThis.__worker_init_state;
-  const born = state.instanceId;
-  const timer = setInterval(() => {
-    if (!state.criticalError && state.instanceId === born) return;
-    clearInterval(timer);
-    object.abort('another session has failed, and this one with it');
-  }, 1000);
-}
-export function secret() {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
-}
-")]
+#[wasm_bindgen(module = "/src/platform.js")]
 extern "C" {
-    #[wasm_bindgen(js_name = watch)]
-    fn watch_object(object: &JsValue);
+    /// Ends the object when the WebAssembly instance that it was made in has
+    /// ended. A panic ends the instance, which all sessions of the isolate
+    /// share, and nothing that waits in it is ever woken; so this watches from
+    /// outside.
+    pub(crate) fn watch(object: &JsValue);
 
     /// 128 random bits, in hexadecimal digits.
-    #[wasm_bindgen(js_name = secret)]
     pub(crate) fn secret() -> String;
-}
 
-/// Ends the object when the WebAssembly instance that it was made in has ended.
-/// A panic ends the instance, which all sessions of the isolate share, and
-/// nothing that waits in it is ever woken; so this watches from outside.
-pub(crate) fn watch(state: &State) {
-    watch_object(state.as_raw().as_ref());
+    /// Method and URL of a request, and the values of these headers, whose
+    /// names have spaces between them.
+    pub(crate) fn glance(request: &Request, names: &str) -> Array;
+
+    /// All headers: name, value, name, value…
+    pub(crate) fn pairs(headers: &Headers) -> Array;
+
+    /// Hands a request on as it is, with no headers but these (pairs), to the
+    /// object of this name, or to a new one. Resolves with a response, or with
+    /// nothing where there can be no such object.
+    pub(crate) fn forward(objects: &JsValue, name: Option<&str>, request: &Request, headers: &Array) -> Promise;
+
+    /// The body of a request; nothing if it is longer than the limit.
+    pub(crate) fn body(request: &Request, limit: f64, length: Option<f64>) -> Promise;
+
+    /// Starts a call, which resolves with a [`Begun`].
+    pub(crate) fn call(
+        url: &str,
+        method: &str,
+        headers: &Array,
+        content: Option<Uint8Array>,
+        signal: &AbortSignal,
+    ) -> Promise;
+
+    /// The response to a call.
+    pub(crate) type Begun;
+    #[wasm_bindgen(method, getter)]
+    pub(crate) fn status(this: &Begun) -> u16;
+    #[wasm_bindgen(method, getter)]
+    pub(crate) fn headers(this: &Begun) -> Array;
+    /// The body, if it is short.
+    #[wasm_bindgen(method, getter)]
+    pub(crate) fn whole(this: &Begun) -> Option<Uint8Array>;
+    /// The body otherwise.
+    #[wasm_bindgen(method, getter)]
+    pub(crate) fn reader(this: &Begun) -> Option<ReadableStreamDefaultReader>;
+
+    /// A response that is written while it is read.
+    #[derive(Debug)]
+    pub(crate) type Pipe;
+    #[wasm_bindgen(constructor)]
+    pub(crate) fn new(id: u32, took: &Closure<dyn Fn(u32, u32)>, gone: &Closure<dyn Fn(u32)>) -> Pipe;
+    #[wasm_bindgen(method, getter)]
+    pub(crate) fn readable(this: &Pipe) -> ReadableStream;
+    #[wasm_bindgen(method)]
+    pub(crate) fn write(this: &Pipe, bytes: Uint8Array);
+    #[wasm_bindgen(method)]
+    pub(crate) fn close(this: &Pipe);
+    #[wasm_bindgen(method)]
+    pub(crate) fn abort(this: &Pipe);
 }

@@ -3,23 +3,24 @@
 //! session is initialized, and again when it has been restarted meanwhile.
 
 use crate::answer;
-use crate::body;
 use crate::call;
 use crate::keep::{self, Kept};
-use crate::outlet::Body;
 use crate::platform;
 use crate::settings::{Access, Settings};
 use crate::shell::{Asked, Owner, Shell, log};
 use http::{HeaderMap, HeaderValue, StatusCode, header::AUTHORIZATION};
-use mcp_proxy_core::{Face, HttpFace, Input, Sink};
+use mcp_proxy_core::{ExchangeId, Face, HttpFace, Input, Sink};
 use std::rc::Rc;
 use std::time::Duration;
+use wasm_bindgen_futures::JsFuture;
+use worker::js_sys::Uint8Array;
 use worker::{DurableObject, Env, Headers, Request, Response, ResponseBuilder, Result, State, durable_object};
 
 /// Set by the edge, which lets no header of that name in from outside.
 pub(crate) const UPSTREAM: &str = "mcp-proxy-upstream";
 pub(crate) const PRINCIPAL: &str = "mcp-proxy-principal";
 pub(crate) const ORIGIN: &str = "mcp-proxy-origin";
+pub(crate) const LENGTH: &str = "mcp-proxy-length";
 
 /// An object without incoming requests is thrown out after a little more than
 /// two minutes, unless an alarm is due.
@@ -34,7 +35,7 @@ pub struct Session {
 
 impl DurableObject for Session {
     fn new(state: State, env: Env) -> Self {
-        platform::watch(&state);
+        platform::watch(state.as_raw().as_ref());
         Self { shell: Shell::new(state), settings: Settings::read(&env) }
     }
 
@@ -56,19 +57,24 @@ impl DurableObject for Session {
 }
 
 impl Session {
-    async fn answer(&self, mut request: Request) -> Result<Response> {
+    async fn answer(&self, request: Request) -> Result<Response> {
         let Ok(settings) = &self.settings else {
             return answer::refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, "the Worker is misconfigured");
         };
+        let headers = call::headers(&platform::pairs(&request.headers().0));
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let owner = Owner {
             session: String::new(),
-            upstream: request.headers().get(UPSTREAM)?.unwrap_or_default(),
-            principal: request.headers().get(PRINCIPAL)?.unwrap_or_default(),
+            upstream: text(UPSTREAM).unwrap_or_default().to_owned(),
+            principal: text(PRINCIPAL).unwrap_or_default().to_owned(),
         };
-        let Some(body) = body::read(&mut request, settings.limits.body).await? else {
-            return answer::too_long(settings.limits.body);
-        };
-        let headers = call::headers(request.headers());
+        let length = text(LENGTH).and_then(|length| length.parse().ok());
+        let limit = settings.limits.body;
+        let body = JsFuture::from(platform::body(request.inner(), limit as f64, length)).await?;
+        if body.is_undefined() {
+            return answer::too_long(limit);
+        }
+        let body = Uint8Array::new(&body).to_vec();
         let named = headers.contains_key("mcp-session-id");
         if self.shell.owner().is_none() && !self.begin(settings, &owner, &headers, named).await? {
             return answer::no_such_session();
@@ -126,7 +132,7 @@ impl Session {
     }
 
     async fn respond(&self, asked: Asked) -> Result<Response> {
-        let Asked { run, exchange, outlet, begun } = asked;
+        let Asked { run, number, outlet, begun } = asked;
         let Ok(parts) = begun.await else {
             return answer::refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, "the session has ended");
         };
@@ -137,8 +143,12 @@ impl Session {
         let response = ResponseBuilder::new().with_status(parts.status.as_u16()).with_headers(headers);
         let whole = outlet.borrow_mut().whole();
         let Some(bytes) = whole else {
-            return response.from_stream(Body { shell: self.shell.clone(), run, exchange, outlet });
+            let pipe = self.shell.pipe(number);
+            let body = pipe.readable();
+            outlet.borrow_mut().open(pipe);
+            return Ok(response.stream(body));
         };
+        let exchange = ExchangeId(u64::from(number));
         self.shell.tell(run, Input::Flushed(Sink::Exchange(exchange), bytes.len()));
         self.shell.tell(run, Input::Gone(exchange));
         Ok(if bytes.is_empty() { response.empty() } else { response.fixed(bytes) })

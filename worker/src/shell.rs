@@ -5,25 +5,33 @@
 use crate::call::{self, Call};
 use crate::keep::{self, Kept};
 use crate::outlet::Outlet;
+use crate::platform::Pipe;
+use bytes::Bytes;
 use futures::channel::oneshot;
 use http::{request, response};
-use mcp_proxy_core::{Blame, CallId, Config, ExchangeId, Exit, Input, Keepsake, Note, Output, Proxy, Source, Time};
+use mcp_proxy_core::{
+    Blame, CallId, Config, ExchangeId, Exit, Input, Keepsake, Note, Output, Proxy, Sink, Source, Time,
+};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
 use std::time::Duration;
+use wasm_bindgen::prelude::Closure;
 use wasm_bindgen_futures::spawn_local;
+use worker::web_sys::AbortSignal;
 use worker::{Date, Delay, State, console_log};
 
 pub(crate) struct Shell {
     pub(crate) state: State,
     machine: RefCell<Option<Machine>>,
     runs: Cell<u64>,
-    exchanges: Cell<u64>,
+    exchanges: Cell<u32>,
     /// When a client last asked for something.
     asked: Cell<u64>,
+    took: Closure<dyn Fn(u32, u32)>,
+    gone: Closure<dyn Fn(u32)>,
 }
 
 /// Who a machine works for.
@@ -53,7 +61,7 @@ struct Machine {
 
 /// What a machine asks for that takes time.
 enum Errand {
-    Call(CallId, http::Request<bytes::Bytes>, worker::AbortSignal),
+    Call(CallId, http::Request<Bytes>, AbortSignal),
     Tick(u64),
     Save(Kept),
     Forget,
@@ -65,8 +73,31 @@ pub(crate) fn now() -> u64 {
 
 impl Shell {
     pub(crate) fn new(state: State) -> Rc<Self> {
-        let (machine, runs) = (RefCell::new(None), Cell::new(0));
-        Rc::new(Self { state, machine, runs, exchanges: Cell::new(0), asked: Cell::new(now()) })
+        Rc::new_cyclic(|shell: &Weak<Self>| {
+            let (one, other) = (shell.clone(), shell.clone());
+            let tell = |shell: &Weak<Self>, input| {
+                if let Some(shell) = shell.upgrade() {
+                    shell.tell(shell.runs.get(), input);
+                }
+            };
+            let exchange = |id: u32| ExchangeId(u64::from(id));
+            let size = |count| usize::try_from(count).unwrap_or(usize::MAX);
+            let took = move |id, count| tell(&one, Input::Flushed(Sink::Exchange(exchange(id)), size(count)));
+            Self {
+                state,
+                machine: RefCell::new(None),
+                runs: Cell::new(0),
+                exchanges: Cell::new(0),
+                asked: Cell::new(now()),
+                took: Closure::new(took),
+                gone: Closure::new(move |id| tell(&other, Input::Gone(exchange(id)))),
+            }
+        })
+    }
+
+    /// A response that is written while it is read.
+    pub(crate) fn pipe(&self, exchange: u32) -> Pipe {
+        Pipe::new(exchange, &self.took, &self.gone)
     }
 
     /// Starts a machine.
@@ -104,8 +135,9 @@ impl Shell {
     /// other end of the channel; dropped, it does not.
     pub(crate) fn ask(self: &Rc<Self>, parts: request::Parts, body: Vec<u8>) -> Option<Asked> {
         self.asked.set(now());
-        self.exchanges.set(self.exchanges.get() + 1);
-        let exchange = ExchangeId(self.exchanges.get());
+        let number = self.exchanges.get().wrapping_add(1);
+        self.exchanges.set(number);
+        let exchange = ExchangeId(u64::from(number));
         let (outlet, begun) = Outlet::new();
         let outlet = Rc::new(RefCell::new(outlet));
         let run = {
@@ -115,7 +147,7 @@ impl Shell {
             machine.run
         };
         self.tell(run, Input::Request(exchange, parts, body.into()));
-        Some(Asked { run, exchange, outlet, begun })
+        Some(Asked { run, number, outlet, begun })
     }
 
     /// Ends the machine, whichever it is.
@@ -199,7 +231,7 @@ impl Shell {
 /// A request that the machine has taken.
 pub(crate) struct Asked {
     pub(crate) run: u64,
-    pub(crate) exchange: ExchangeId,
+    pub(crate) number: u32,
     pub(crate) outlet: Rc<RefCell<Outlet>>,
     pub(crate) begun: oneshot::Receiver<response::Parts>,
 }
@@ -211,13 +243,13 @@ impl Machine {
         while let Some(output) = self.proxy.poll() {
             match output {
                 Output::Call(id, request) => {
-                    let (call, signal) = Call::new();
+                    let Some((call, signal)) = Call::new() else { continue };
                     self.calls.insert(id, call);
                     errands.push(Errand::Call(id, request, signal));
                 }
                 Output::Cancel(id) => drop(self.calls.remove(&id)),
                 Output::Respond(id, parts) => self.to(id, |outlet| outlet.respond(parts)),
-                Output::Send(id, bytes) => self.to(id, |outlet| outlet.send(bytes)),
+                Output::Send(id, bytes) => self.to(id, |outlet| outlet.send(&bytes)),
                 Output::Finish(id) => {
                     answered = true;
                     self.to(id, Outlet::finish);

@@ -1,0 +1,110 @@
+// What the platform offers and the crate `worker` does not, and what would cross into WebAssembly
+// and back too often: each crossing, and each promise that is awaited on the other side, costs more
+// than what is done there.
+
+/** Longer bodies are read piece by piece. */
+const SHORT = 64 * 1024;
+
+/** Ends the object when the WebAssembly instance that it was made in has ended. */
+export function watch(object) {
+  const state = globalThis.__worker_init_state;
+  const born = state.instanceId;
+  const timer = setInterval(() => {
+    if (!state.criticalError && state.instanceId === born) return;
+    clearInterval(timer);
+    object.abort("another session has failed, and this one with it");
+  }, 1000);
+}
+
+/** 128 random bits, in hexadecimal digits. */
+export function secret() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** Method and URL of a request, and the values of these headers. */
+export function glance(request, names) {
+  return [request.method, request.url, ...names.split(" ").map((name) => request.headers.get(name) ?? undefined)];
+}
+
+/** All headers: name, value, name, value… */
+export function pairs(headers) {
+  return [...headers].flat();
+}
+
+/**
+ * Hands a request on as it is, with no headers but these, to the object of this name, or to a new
+ * one. Nothing comes back where there can be no such object.
+ */
+export async function forward(objects, name, request, headers) {
+  let id;
+  try {
+    id = name === undefined ? objects.newUniqueId() : objects.idFromString(name);
+  } catch {
+    return undefined;
+  }
+  return objects.get(id).fetch("https://session/", { method: request.method, headers, body: request.body });
+}
+
+/** The body of a request; nothing if it is longer than the limit. */
+export async function body(request, limit, length) {
+  if (!request.body) return new Uint8Array();
+  if (length !== undefined) return length <= limit ? new Uint8Array(await request.arrayBuffer()) : drain(request.body);
+  const pieces = [];
+  let size = 0;
+  const reader = request.body.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return new Uint8Array(await new Blob(pieces).arrayBuffer());
+    size += value.length;
+    if (size > limit) break;
+    pieces.push(value);
+  }
+  reader.releaseLock();
+  return drain(request.body);
+}
+
+/** Reads on for a while: a client that is still sending would rather see a broken connection than an answer. */
+async function drain(stream) {
+  let left = 16 * 1024 * 1024;
+  for await (const piece of stream) if ((left -= piece.length) < 0) break;
+  return undefined;
+}
+
+/** Starts a call. A short body that is announced as such comes with the head. */
+export async function call(url, method, headers, content, signal) {
+  const response = await fetch(url, { method, headers, body: content, signal, redirect: "manual" });
+  const length = Number(response.headers.get("content-length") ?? (response.body ? Infinity : 0));
+  const head = { status: response.status, headers: pairs(response.headers) };
+  if (length > SHORT) return { ...head, reader: response.body.getReader() };
+  return { ...head, whole: new Uint8Array(await response.arrayBuffer()) };
+}
+
+/** A response that is written while it is read. Native streams pass through the edge untouched. */
+export class Pipe {
+  #writer;
+  #id;
+  #took;
+
+  /** Says `took(id, count)` when the client takes some of it, and `gone(id)` when it takes no more. */
+  constructor(id, took, gone) {
+    const { readable, writable } = new IdentityTransformStream();
+    this.readable = readable;
+    this.#id = id;
+    this.#took = took;
+    this.#writer = writable.getWriter();
+    this.#writer.closed.then(() => gone(id), () => gone(id));
+  }
+
+  write(bytes) {
+    this.#writer.write(bytes).then(() => this.#took(this.#id, bytes.length), () => {});
+  }
+
+  close() {
+    this.#writer.close().catch(() => {});
+  }
+
+  abort() {
+    this.#writer.abort(new Error("the response was broken off")).catch(() => {});
+  }
+}
