@@ -82,7 +82,6 @@ class Session {
         method: verb,
         headers: this.#headers(),
         body: message && JSON.stringify(message),
-        cache: "no-store",
         keepalive: verb === "DELETE",
         signal: AbortSignal.timeout(PATIENCE_SECONDS * 1000),
       });

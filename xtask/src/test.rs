@@ -137,9 +137,11 @@ fn e2e() -> Result<()> {
     step::run("end to end", suite()?.env("WASMTIME", wasmtime))
 }
 
-/// The Worker on a real workerd, with the same peers.
+/// The Worker on a real workerd, with the same peers; its page in a browser,
+/// whose tests skip themselves where there is none.
 fn built_worker() -> Result<()> {
     worker::build()?;
+    tools::chromium();
     let lint = ["clippy", "--locked", "--target", "wasm32-unknown-unknown", "--package", "mcp-proxy-worker"];
     step::run("clippy for the Worker", cargo(&lint).args(["--", "-D", "warnings"]))?;
     step::run("the Worker end to end", suite()?.arg("worker"))

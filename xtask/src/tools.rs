@@ -108,8 +108,8 @@ pub(crate) fn npm_packages(folder: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether there is a Chromium for the page of `examples/embed-browser`; on a
-/// Debian where we may, it is installed.
+/// Whether there is a Chromium for the tests of pages; on a Debian where we
+/// may, it is installed.
 pub(crate) fn chromium() -> bool {
     let binary = std::env::var_os("CHROMIUM").map_or_else(|| PathBuf::from("/usr/bin/chromium"), PathBuf::from);
     let is_root = || output(Command::new("id").arg("-u")).as_deref() == Some("0");
@@ -128,7 +128,7 @@ pub(crate) fn chromium() -> bool {
         }
     }
     if !binary.exists() {
-        say(&format!("no {}: the test in a browser is skipped", binary.display()));
+        say(&format!("no {}: the tests in a browser are skipped", binary.display()));
     }
     binary.exists()
 }
