@@ -68,18 +68,17 @@ impl HttpBack {
     /// A GET brought no event stream.
     pub(super) fn no_stream(&mut self, now: Time, id: CallId, call: Call, status: StatusCode) {
         self.reports.push_back(Report::Stop(id));
-        let passing = status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED;
         // A server that had the stream open may take the new one for a second.
         let again = match status.as_u16() {
-            409 | 429 => true,
+            409 => true,
             400 => call.cursor.opened,
-            _ => false,
+            _ => passes(status),
         };
         if *call.errand() != Errand::Listen {
             let mut failure = Failure::stream(None);
             failure.data.http_status = Some(status.as_u16());
             self.fail(&call, failure);
-        } else if passing || again {
+        } else if again {
             self.reconnect(now, call);
         } else {
             let status = (!status.is_success()).then_some(status);
@@ -195,8 +194,7 @@ impl HttpBack {
         if *call.errand() == Errand::Stream {
             let failure =
                 if status.is_success() { Failure::body(status, "it is no event stream", &body) } else { failure };
-            let passing = status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED;
-            return self.stream_unreached(now, call, failure, passing || status == StatusCode::TOO_MANY_REQUESTS);
+            return self.stream_unreached(now, call, failure, passes(status));
         }
         let Some(call) = self.try_sse(now, call, &failure, &body) else { return };
         if self.says_gone(&call, status, &body) {
@@ -252,4 +250,10 @@ impl HttpBack {
         let failure = call.parcel.failure(failure);
         self.reports.push_back(Report::Failed(call.errand().clone(), failure));
     }
+}
+
+/// Trying again later may help.
+fn passes(status: StatusCode) -> bool {
+    let broken = status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED;
+    broken || status == StatusCode::TOO_MANY_REQUESTS
 }

@@ -323,31 +323,6 @@ impl HttpBack {
         self.calls.values().fold(channel, |first, call| earlier(first, call.deadline(&self.config, paused)))
     }
 
-    /// When the server of an open session is to be asked for a sign of life.
-    pub(crate) fn pulse(&self) -> Option<Deadline> {
-        self.pulse.deadline()
-    }
-
-    /// The server is asked now.
-    pub(crate) fn pulsed(&mut self, now: Time) {
-        self.pulse.beat(now);
-    }
-
-    /// Time has passed in which nothing could be heard or said: nobody is to
-    /// blame for the silence, and streams may be dead without knowing it.
-    pub(crate) fn woke(&mut self, now: Time) {
-        for call in self.calls.values_mut() {
-            (call.heard, call.sent) = (now, now);
-        }
-        self.pulse.doubt(now);
-        for id in self.ids(|call| *call.errand() == Errand::Listen && !call.waiting()) {
-            if let Some(call) = self.take(id) {
-                self.drop_exchange(id, &call);
-                self.start(now, call, Way::Stream);
-            }
-        }
-    }
-
     /// May the response of that call be read? Above the budget for unfinished
     /// messages only the oldest of them goes on, so that it gets finished.
     pub(crate) fn wants(&self, id: CallId) -> bool {
@@ -384,18 +359,6 @@ impl HttpBack {
     /// There is something the server has not taken, or not answered.
     pub(crate) fn busy(&self) -> bool {
         self.calls.values().any(Call::busy)
-    }
-
-    /// A sign of life for a request came by another way.
-    pub(crate) fn touch(&mut self, now: Time, id: &Id) {
-        for call in self.calls.values_mut().filter(|call| call.errand().request() == Some(id)) {
-            (call.heard, call.sent) = (now, now);
-        }
-    }
-
-    /// The client has answered: the server's silence counts from here.
-    pub(crate) fn touch_all(&mut self, now: Time) {
-        self.calls.values_mut().for_each(|call| call.heard = now);
     }
 
     /// Nothing more is expected of that call.

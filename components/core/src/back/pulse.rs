@@ -2,8 +2,12 @@
 //! streams on the way is not known beforehand, so it is learnt from the cuts.
 //! How the server is asked must not enter.
 
+use super::http::HttpBack;
+use super::meaning::Way;
 use crate::config::KeepAlive;
+use crate::parcel::Errand;
 use crate::time::{Deadline, Time, Why};
+use crate::wire::message::Id;
 use std::time::Duration;
 
 /// A stream that ended after less silence was not cut for it.
@@ -55,6 +59,46 @@ impl Pulse {
         };
         let at = self.doubt.or(regular.map(|silence| self.last.after(silence)))?;
         Some(Deadline { at, why: Why::KeepAlive })
+    }
+}
+
+/// Signs of life, of calls and of the server.
+impl HttpBack {
+    /// A sign of life for a request came by another way.
+    pub(crate) fn touch(&mut self, now: Time, id: &Id) {
+        for call in self.calls.values_mut().filter(|call| call.errand().request() == Some(id)) {
+            (call.heard, call.sent) = (now, now);
+        }
+    }
+
+    /// The client has answered: the server's silence counts from here.
+    pub(crate) fn touch_all(&mut self, now: Time) {
+        self.calls.values_mut().for_each(|call| call.heard = now);
+    }
+
+    /// When the server of an open session is to be asked for a sign of life.
+    pub(crate) fn pulse(&self) -> Option<Deadline> {
+        self.pulse.deadline()
+    }
+
+    /// The server is asked now.
+    pub(crate) fn pulsed(&mut self, now: Time) {
+        self.pulse.beat(now);
+    }
+
+    /// Time has passed in which nothing could be heard or said: nobody is to
+    /// blame for the silence, and streams may be dead without knowing it.
+    pub(crate) fn woke(&mut self, now: Time) {
+        for call in self.calls.values_mut() {
+            (call.heard, call.sent) = (now, now);
+        }
+        self.pulse.doubt(now);
+        for id in self.ids(|call| *call.errand() == Errand::Listen && !call.waiting()) {
+            if let Some(call) = self.take(id) {
+                self.drop_exchange(id, &call);
+                self.start(now, call, Way::Stream);
+            }
+        }
     }
 }
 

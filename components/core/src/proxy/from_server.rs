@@ -43,7 +43,7 @@ impl Proxy {
     }
 
     fn server_said(&mut self, id: CallId, bytes: Vec<u8>) {
-        if !self.config.quirks.pretty_json && bytes.contains(&b'\n') {
+        if !self.config.quirks.pretty_json && message::is_pretty(&bytes) {
             return self.note(Note::BadMessage(Fault::Syntax));
         }
         match message::parse(utf8(bytes)) {
@@ -209,10 +209,8 @@ impl Proxy {
         if let Some(id) = answer.filter(|id| self.route.is_open(id) && !errand.wants_answer()) {
             let failure = self.back.failure(&id, self.back.too_long(call));
             let opens = self.route.is_initialize(&id);
-            self.answer_with(&id, &failure);
-            if opens {
-                self.not_opened(&failure.message);
-            }
+            let errand = if opens { Errand::Initialize(id) } else { Errand::Request { id, repeatable: false } };
+            self.failed(errand, &failure);
         } else if errand.wants_answer() {
             self.failed(errand, &self.back.too_long(call));
             self.back.stop(call);
@@ -337,10 +335,8 @@ impl Proxy {
         let Some(limit) = self.config.total_timeout else { return };
         let what = "the request was not answered within";
         let failure = Failure::late(Phase::Session, Delivered::No, what, limit, "--total-timeout");
-        for parcel in self.era.overdue(self.now, limit) {
-            let failure = parcel.failure(failure.clone());
-            self.failed(parcel.errand, &failure);
-        }
+        let overdue = self.era.overdue(self.now, limit);
+        self.fail_held(overdue, &failure);
     }
 
     fn fail_held(&mut self, held: Vec<Parcel>, failure: &Failure) {

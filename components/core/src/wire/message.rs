@@ -290,6 +290,12 @@ pub fn to_line(mut bytes: Vec<u8>, separators: bool) -> Vec<u8> {
     bytes
 }
 
+/// Whether it stands on several lines.
+#[must_use]
+pub(crate) fn is_pretty(bytes: &[u8]) -> bool {
+    memchr::memchr(b'\n', bytes).is_some()
+}
+
 fn escape_separators(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len() + 8);
     let mut rest = bytes;
