@@ -74,6 +74,8 @@ fn the_wit_has_every_setting_of_the_core() {
         "max_message",
         "keep_alive",
         "quirks",
+        "redirects",
+        "http",
     ];
     assert_eq!(core.collect::<BTreeSet<_>>(), BTreeSet::from(wit));
 }

@@ -67,7 +67,7 @@ pub(super) struct Opening {
     drain_timeout: u64,
     #[serde(default = "yes")]
     redirects: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     http: Option<HttpForm>,
 }
 
