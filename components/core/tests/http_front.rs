@@ -552,3 +552,15 @@ fn redirects_are_refused_where_they_are_not_wanted() {
     let body: Value = serde_json::from_str(&bench.received(1)).unwrap();
     assert_eq!(body["error"]["data"]["httpStatus"], 307);
 }
+
+#[test]
+fn a_call_that_has_ended_is_not_cancelled_when_its_answer_ends_the_session() {
+    let mut bench = front(|_, config| config.transport = Transport::StreamableHttp);
+    bench.ask(1, "POST", &[BOTH, TYPE], INITIALIZE);
+    let initialize = bench.called("POST initialize 0");
+    bench.json(initialize, r#"{"jsonrpc":"2.0","id":0,"error":{"code":-1,"message":"no"}}"#);
+    bench.responded(1, 200);
+    bench.received(1);
+    bench.finished(1);
+    bench.exited(Exit::Drained);
+}
