@@ -564,3 +564,17 @@ fn a_call_that_has_ended_is_not_cancelled_when_its_answer_ends_the_session() {
     bench.finished(1);
     bench.exited(Exit::Drained);
 }
+
+#[test]
+fn a_machine_that_must_leave_says_so_to_whoever_waits_for_a_session() {
+    let mut bench = front(|_, _| {});
+    bench.ask(1, "POST", &[BOTH, TYPE], INITIALIZE);
+    let stream = bench.called("GET");
+    bench.shutdown();
+    bench.responded(1, 503);
+    let body: Value = serde_json::from_str(&bench.received(1)).unwrap();
+    assert_eq!((&body["id"], &body["error"]["code"]), (&json!(0), &json!(-32000)));
+    bench.finished(1);
+    bench.cancelled(stream);
+    bench.exited(Exit::Stopped);
+}

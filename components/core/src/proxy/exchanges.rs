@@ -109,8 +109,9 @@ impl Proxy {
 
     /// Nobody is written to any more.
     pub(super) fn end_exchanges(&mut self) {
+        let now = self.now;
         if let Some(front) = self.http() {
-            front.end();
+            front.end(now);
             self.drain_front();
         }
     }

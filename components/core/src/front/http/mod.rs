@@ -393,11 +393,16 @@ impl HttpFront {
         }
     }
 
-    /// The session is over: every stream ends.
-    pub(crate) fn end(&mut self) {
+    /// The session is over: every stream ends, and who waits for a session is
+    /// told that there is none.
+    pub(crate) fn end(&mut self, now: Time) {
         self.session = Session::Over;
-        self.opening = None;
         self.queue.clear();
+        if let Some((exchange, id)) = self.opening.take()
+            && self.exchanges.contains_key(&exchange)
+        {
+            self.refuse(now, exchange, &Refusal::leaving().of(Some(&id)));
+        }
         let open: Vec<ExchangeId> = self.exchanges.keys().copied().collect();
         open.into_iter().for_each(|exchange| self.finish(exchange));
     }
