@@ -578,3 +578,17 @@ fn a_machine_that_must_leave_says_so_to_whoever_waits_for_a_session() {
     bench.cancelled(stream);
     bench.exited(Exit::Stopped);
 }
+
+#[test]
+fn a_session_that_ends_with_the_server_says_what_it_knows_of_every_request() {
+    let (mut bench, stream) = open_as("2025-11-25", |face, _| face.recovers = false);
+    running(&mut bench, 10, "1");
+    running(&mut bench, 11, "2");
+    bench.end(stream);
+    for exchange in [10, 11] {
+        let data = heard(&mut bench, exchange)["error"]["data"].take();
+        assert_eq!((&data["delivered"], &data["attempt"]), (&json!("maybe"), &json!(1)));
+        bench.finished(exchange);
+    }
+    bench.exited(Exit::Drained);
+}

@@ -60,6 +60,10 @@ impl Proxy {
 
     /// The session is over, for the client and then for the server.
     pub(super) fn client_left(&mut self, why: &str) {
+        // What has come of a request is told before the rest is answered.
+        while let Some(report) = self.back.report() {
+            self.reported(report);
+        }
         if self.stage != Stage::Running {
             return;
         }
