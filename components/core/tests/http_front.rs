@@ -592,3 +592,29 @@ fn a_session_that_ends_with_the_server_says_what_it_knows_of_every_request() {
     }
     bench.exited(Exit::Drained);
 }
+
+#[test]
+fn what_is_no_longer_kept_of_a_running_stream_is_told_to_whoever_comes_back() {
+    let (mut bench, stream) = open_as("2025-03-26", |face, _| face.replay_events = 2);
+    post(&mut bench, 10, &format!("[{},{},{}]", request("1"), request("2"), request("3")));
+    bench.responded(10, 200);
+    bench.received(10);
+    for call in bench.started() {
+        bench.accept(call);
+    }
+    bench.event(stream, r#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
+    let first = event_id(&bench.received(10));
+    bench.gone(10);
+    for id in ["1", "2", "3"] {
+        bench.event(stream, &answer(id));
+    }
+    bench.ask(11, "GET", &[EVENTS, NAMED, ("last-event-id", &first)], "");
+    bench.responded(11, 200);
+    let lost = heard(&mut bench, 11);
+    assert_eq!((&lost["id"], &lost["error"]["data"]["delivered"]), (&json!(1), &json!("maybe")));
+    for id in [2, 3] {
+        assert_eq!(heard(&mut bench, 11), json!({"jsonrpc": "2.0", "id": id, "result": {}}));
+    }
+    bench.finished(11);
+    bench.silent();
+}
