@@ -552,3 +552,69 @@ fn redirects_are_refused_where_they_are_not_wanted() {
     let body: Value = serde_json::from_str(&bench.received(1)).unwrap();
     assert_eq!(body["error"]["data"]["httpStatus"], 307);
 }
+
+#[test]
+fn a_call_that_has_ended_is_not_cancelled_when_its_answer_ends_the_session() {
+    let mut bench = front(|_, config| config.transport = Transport::StreamableHttp);
+    bench.ask(1, "POST", &[BOTH, TYPE], INITIALIZE);
+    let initialize = bench.called("POST initialize 0");
+    bench.json(initialize, r#"{"jsonrpc":"2.0","id":0,"error":{"code":-1,"message":"no"}}"#);
+    bench.responded(1, 200);
+    bench.received(1);
+    bench.finished(1);
+    bench.exited(Exit::Drained);
+}
+
+#[test]
+fn a_machine_that_must_leave_says_so_to_whoever_waits_for_a_session() {
+    let mut bench = front(|_, _| {});
+    bench.ask(1, "POST", &[BOTH, TYPE], INITIALIZE);
+    let stream = bench.called("GET");
+    bench.shutdown();
+    bench.responded(1, 503);
+    let body: Value = serde_json::from_str(&bench.received(1)).unwrap();
+    assert_eq!((&body["id"], &body["error"]["code"]), (&json!(0), &json!(-32000)));
+    bench.finished(1);
+    bench.cancelled(stream);
+    bench.exited(Exit::Stopped);
+}
+
+#[test]
+fn a_session_that_ends_with_the_server_says_what_it_knows_of_every_request() {
+    let (mut bench, stream) = open_as("2025-11-25", |face, _| face.recovers = false);
+    running(&mut bench, 10, "1");
+    running(&mut bench, 11, "2");
+    bench.end(stream);
+    for exchange in [10, 11] {
+        let data = heard(&mut bench, exchange)["error"]["data"].take();
+        assert_eq!((&data["delivered"], &data["attempt"]), (&json!("maybe"), &json!(1)));
+        bench.finished(exchange);
+    }
+    bench.exited(Exit::Drained);
+}
+
+#[test]
+fn what_is_no_longer_kept_of_a_running_stream_is_told_to_whoever_comes_back() {
+    let (mut bench, stream) = open_as("2025-03-26", |face, _| face.replay_events = 2);
+    post(&mut bench, 10, &format!("[{},{},{}]", request("1"), request("2"), request("3")));
+    bench.responded(10, 200);
+    bench.received(10);
+    for call in bench.started() {
+        bench.accept(call);
+    }
+    bench.event(stream, r#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
+    let first = event_id(&bench.received(10));
+    bench.gone(10);
+    for id in ["1", "2", "3"] {
+        bench.event(stream, &answer(id));
+    }
+    bench.ask(11, "GET", &[EVENTS, NAMED, ("last-event-id", &first)], "");
+    bench.responded(11, 200);
+    let lost = heard(&mut bench, 11);
+    assert_eq!((&lost["id"], &lost["error"]["data"]["delivered"]), (&json!(1), &json!("maybe")));
+    for id in [2, 3] {
+        assert_eq!(heard(&mut bench, 11), json!({"jsonrpc": "2.0", "id": id, "result": {}}));
+    }
+    bench.finished(11);
+    bench.silent();
+}

@@ -161,8 +161,9 @@ impl HttpBack {
         if body.trim_ascii().is_empty() {
             return self.fail(&call, Failure::body(status, "there is no answer in it", &[]));
         }
-        // The call stays for the moment in which its answer is looked at.
-        self.keep(id, call, State::AwaitEnd);
+        // The call stays for the moment in which its answer is looked at. Nothing
+        // is under way for it that could be dropped.
+        self.keep(id, call, State::AwaitAnswer(Exchange::Over));
         self.reports.push_back(Report::Body(id, status, body));
         self.reports.push_back(Report::Over(id));
     }

@@ -60,6 +60,10 @@ impl Proxy {
 
     /// The session is over, for the client and then for the server.
     pub(super) fn client_left(&mut self, why: &str) {
+        // What has come of a request is told before the rest is answered.
+        while let Some(report) = self.back.report() {
+            self.reported(report);
+        }
         if self.stage != Stage::Running {
             return;
         }
@@ -109,8 +113,9 @@ impl Proxy {
 
     /// Nobody is written to any more.
     pub(super) fn end_exchanges(&mut self) {
+        let now = self.now;
         if let Some(front) = self.http() {
-            front.end();
+            front.end(now);
             self.drain_front();
         }
     }

@@ -252,8 +252,12 @@ impl HttpFront {
         self.in_session(headers)?;
         refusal::accepts(headers, &[EVENTS])?;
         match self.streams.resume(refusal::text(headers, &LAST_EVENT_ID)) {
-            Resumed::Stream(stream, missed) => self.resume(now, exchange, stream, missed),
-            Resumed::Lost(ids) => self.tell_lost(now, exchange, &ids),
+            Resumed::Stream(stream, lost, missed) => self.resume(now, exchange, stream, &lost, missed),
+            // A client is back for answers that nobody has any more.
+            Resumed::Lost(ids) => {
+                let events = ids.iter().flat_map(tell_lost).collect();
+                self.respond_once(now, exchange, head(StatusCode::OK, Some(EVENTS)), events);
+            }
             Resumed::Unknown => {
                 if let Some(old) = self.streams.listening() {
                     self.finish(old);
@@ -267,7 +271,7 @@ impl HttpFront {
     }
 
     /// A client is back for the rest of a stream.
-    fn resume(&mut self, now: Time, exchange: ExchangeId, stream: u64, missed: Vec<Bytes>) {
+    fn resume(&mut self, now: Time, exchange: ExchangeId, stream: u64, lost: &[Id], missed: Vec<Bytes>) {
         // The newest connection wins; the old one may be dead without our knowing.
         let listened = self.streams.listening();
         let old = self.streams.attach(stream, exchange);
@@ -275,7 +279,7 @@ impl HttpFront {
             self.abort(old);
         }
         self.start(now, exchange, stream);
-        for event in missed {
+        for event in lost.iter().map(tell_lost).map(Bytes::from).chain(missed) {
             self.send(now, exchange, event);
         }
         if self.streams.complete(stream) {
@@ -284,14 +288,6 @@ impl HttpFront {
         if self.streams.listening() == Some(exchange) {
             self.say_waiting(now, stream);
         }
-    }
-
-    /// A client is back for answers that nobody has any more.
-    fn tell_lost(&mut self, now: Time, exchange: ExchangeId, ids: &[Id]) {
-        let text = "the connection was lost, and the answer with it; the request may have been carried out";
-        let failure = Failure::new(Phase::Stream, Delivered::Maybe, text);
-        let events = ids.iter().flat_map(|id| streams::event(None, failure.answer(id)));
-        self.respond_once(now, exchange, head(StatusCode::OK, Some(EVENTS)), events.collect());
     }
 
     fn delete(&mut self, now: Time, exchange: ExchangeId, headers: &HeaderMap) -> Result<Vec<Heard>, Refusal> {
@@ -337,7 +333,8 @@ impl HttpFront {
         };
         match stream {
             Some(stream) => {
-                self.say(now, stream, message);
+                let answers = if let About::Answer(id) = about { Some(id) } else { None };
+                self.say(now, stream, message, answers);
                 self.finish_complete(stream);
             }
             None if self.session == Session::Over => {}
@@ -393,11 +390,16 @@ impl HttpFront {
         }
     }
 
-    /// The session is over: every stream ends.
-    pub(crate) fn end(&mut self) {
+    /// The session is over: every stream ends, and who waits for a session is
+    /// told that there is none.
+    pub(crate) fn end(&mut self, now: Time) {
         self.session = Session::Over;
-        self.opening = None;
         self.queue.clear();
+        if let Some((exchange, id)) = self.opening.take()
+            && self.exchanges.contains_key(&exchange)
+        {
+            self.refuse(now, exchange, &Refusal::leaving().of(Some(&id)));
+        }
         let open: Vec<ExchangeId> = self.exchanges.keys().copied().collect();
         open.into_iter().for_each(|exchange| self.finish(exchange));
     }
@@ -436,12 +438,12 @@ impl HttpFront {
 
     fn say_waiting(&mut self, now: Time, stream: u64) {
         while let Some(message) = self.queue.pop() {
-            self.say(now, stream, message);
+            self.say(now, stream, message, None);
         }
     }
 
-    fn say(&mut self, now: Time, stream: u64, message: Vec<u8>) {
-        let event = self.streams.say(stream, message);
+    fn say(&mut self, now: Time, stream: u64, message: Vec<u8>, answers: Option<&Id>) {
+        let event = self.streams.say(stream, message, answers);
         if let Some(exchange) = self.streams.exchange(stream) {
             self.send(now, exchange, event);
         }
@@ -522,6 +524,13 @@ impl HttpFront {
         let body = message::write_refusal(refusal.id.as_ref(), refusal.code, &refusal.message, refusal.data.as_ref());
         self.respond_once(now, exchange, parts, Bytes::from(body));
     }
+}
+
+/// The event for an answer that nobody has any more. It has no id, so it is told
+/// again to a client that loses it too.
+fn tell_lost(id: &Id) -> Vec<u8> {
+    let text = "the connection was lost, and the answer with it; the request may have been carried out";
+    streams::event(None, Failure::new(Phase::Stream, Delivered::Maybe, text).answer(id))
 }
 
 fn head(status: StatusCode, kind: Option<&'static str>) -> response::Parts {

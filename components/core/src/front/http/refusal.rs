@@ -37,6 +37,11 @@ impl Refusal {
         Self { code: NO_ANSWER, ..Self::new(StatusCode::NOT_FOUND, message) }
     }
 
+    /// Nobody is served any more.
+    pub(super) fn leaving() -> Self {
+        Self { code: NO_ANSWER, ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "the proxy is shutting down") }
+    }
+
     pub(super) fn malformed(bad: Malformed) -> Self {
         let (code, message) = match bad.fault {
             Fault::Encoding => (PARSE_ERROR, "the body is not UTF-8"),

@@ -41,7 +41,18 @@ struct Stream {
     awaited: Vec<Id>,
     listens: bool,
     said: u64,
-    log: VecDeque<(u64, Bytes)>,
+    log: VecDeque<Event>,
+    /// Answers that are no longer kept, and where they stood.
+    forgotten: Vec<(u64, Id)>,
+}
+
+/// Something that was said on a stream.
+#[derive(Debug)]
+struct Event {
+    at: u64,
+    bytes: Bytes,
+    /// It is the answer to this request.
+    answers: Option<Id>,
 }
 
 /// What is kept of all streams, oldest first.
@@ -56,8 +67,9 @@ struct Kept {
 /// Where a client that lost its connection stands.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Resumed {
-    /// This stream goes on; the client has missed these events.
-    Stream(u64, Vec<Bytes>),
+    /// This stream goes on. The client has missed the answers to these, which
+    /// nobody has any more, and these events.
+    Stream(u64, Vec<Id>, Vec<Bytes>),
     /// The stream is gone, and with it the answers to these.
     Lost(Vec<Id>),
     /// Nothing of ours, or nothing that matters.
@@ -86,7 +98,8 @@ impl Streams {
 
     fn insert(&mut self, exchange: ExchangeId, awaited: Vec<Id>, listens: bool) -> u64 {
         self.next += 1;
-        let stream = Stream { exchange: Some(exchange), awaited, listens, said: 0, log: VecDeque::new() };
+        let stream =
+            Stream { exchange: Some(exchange), awaited, listens, said: 0, log: VecDeque::new(), forgotten: Vec::new() };
         self.streams.insert(self.next, stream);
         self.next
     }
@@ -140,12 +153,12 @@ impl Streams {
         self.streams.get(&stream).is_none_or(|stream| !stream.listens && stream.awaited.is_empty())
     }
 
-    /// Says something on a stream: the event, which is kept.
-    pub(super) fn say(&mut self, at: u64, message: Vec<u8>) -> Bytes {
+    /// Says something on a stream, perhaps an answer: the event, which is kept.
+    pub(super) fn say(&mut self, at: u64, message: Vec<u8>, answers: Option<&Id>) -> Bytes {
         let id = self.id(at);
         let event = event(Some(&*id).filter(|_| self.kept.most > 0), message);
         let event = Bytes::from(event);
-        self.keep(at, event.clone());
+        self.keep(at, event.clone(), answers.cloned());
         event
     }
 
@@ -166,15 +179,18 @@ impl Streams {
         }
     }
 
-    fn keep(&mut self, at: u64, event: Bytes) {
+    fn keep(&mut self, at: u64, bytes: Bytes, answers: Option<Id>) {
         let Some(stream) = self.streams.get_mut(&at) else { return };
-        self.kept.bytes += event.len();
+        self.kept.bytes += bytes.len();
         self.kept.order.push_back(at);
-        stream.log.push_back((stream.said, event));
+        stream.log.push_back(Event { at: stream.said, bytes, answers });
         while self.kept.order.len() > self.kept.most || self.kept.bytes > self.kept.most_bytes {
             let Some(oldest) = self.kept.order.pop_front() else { return };
-            if let Some(stream) = self.streams.get_mut(&oldest) {
-                self.kept.bytes -= stream.log.pop_front().map_or(0, |(_, event)| event.len());
+            if let Some(stream) = self.streams.get_mut(&oldest)
+                && let Some(event) = stream.log.pop_front()
+            {
+                self.kept.bytes -= event.bytes.len();
+                stream.forgotten.extend(event.answers.map(|id| (event.at, id)));
             }
             self.drop_if_over(oldest);
         }
@@ -212,8 +228,9 @@ impl Streams {
         let stream = self.streams.get(&place.stream).filter(|_| place.epoch == self.epoch);
         match stream {
             Some(stream) => {
-                let missed = stream.log.iter().filter(|(at, _)| *at > place.said);
-                Resumed::Stream(place.stream, missed.map(|(_, event)| event.clone()).collect())
+                let lost = stream.forgotten.iter().filter(|(at, _)| *at > place.said).map(|(_, id)| id.clone());
+                let missed = stream.log.iter().filter(|event| event.at > place.said).map(|event| event.bytes.clone());
+                Resumed::Stream(place.stream, lost.collect(), missed.collect())
             }
             None if place.awaited.is_empty() => Resumed::Unknown,
             None => Resumed::Lost(place.awaited),

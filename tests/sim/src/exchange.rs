@@ -1,0 +1,184 @@
+//! The exchanges of an HTTP client, watched: each gets one head with a status
+//! that is right, nothing before it, and nothing after the end.
+
+use crate::client::Claim;
+use http::response::Parts;
+use mcp_proxy_core::ExchangeId;
+use std::collections::BTreeMap;
+
+/// How long a client may leave a response unread.
+const PATIENCE: u64 = 30_000;
+
+#[derive(Debug, Default)]
+pub(crate) struct Exchanges {
+    /// Those of which the machine may still say something.
+    pub(crate) live: BTreeMap<ExchangeId, Exchange>,
+    pub(crate) begun: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    pub(crate) asked: Asked,
+    pub(crate) began: u64,
+    status: Option<u16>,
+    finished: bool,
+    unread: usize,
+    /// Since then, something lies unread.
+    since: u64,
+    /// The story that is told in it, and how much of that.
+    pub(crate) story: Option<u64>,
+    pub(crate) at: usize,
+}
+
+/// What a client asks for, and what may come of it.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) errand: Errand,
+    pub(crate) claims: Vec<Claim>,
+    /// The statuses that are right.
+    pub(crate) allowed: Vec<u16>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Errand {
+    Initialize,
+    /// Requests.
+    Ask,
+    /// Messages that want no answer.
+    Tell,
+    Listen,
+    /// A story, of which so much is known.
+    Resume(u64, usize),
+    Leave,
+}
+
+/// What a response consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Nothing,
+    Body,
+    Events,
+}
+
+impl Exchanges {
+    pub(crate) fn begin(&mut self, now: u64, asked: Asked) -> ExchangeId {
+        self.begun += 1;
+        let id = ExchangeId(self.begun);
+        let exchange =
+            Exchange { asked, began: now, status: None, finished: false, unread: 0, since: now, story: None, at: 0 };
+        self.live.insert(id, exchange);
+        id
+    }
+
+    /// Bytes that were sent and not taken.
+    pub(crate) fn unread(&self) -> usize {
+        self.live.values().map(|exchange| exchange.unread).sum()
+    }
+
+    /// The exchange begins to be answered.
+    pub(crate) fn responded(&mut self, id: ExchangeId, parts: &Parts) -> Result<&mut Exchange, String> {
+        let exchange = self.live.get_mut(&id).ok_or_else(|| format!("a response to exchange {}", id.0))?;
+        let status = parts.status.as_u16();
+        if let Some(before) = exchange.status.replace(status) {
+            return Err(format!("exchange {} has two heads: {before} and {status}", id.0));
+        }
+        if !exchange.asked.allowed.contains(&status) {
+            return Err(format!("exchange {}: {status} instead of {:?}", id.0, exchange.asked.allowed));
+        }
+        let kind = parts.headers.get("content-type").and_then(|kind| kind.to_str().ok());
+        let wanted = match exchange.form() {
+            Form::Nothing => None,
+            Form::Body => Some("application/json"),
+            Form::Events => Some("text/event-stream"),
+        };
+        if kind != wanted || parts.headers.contains_key("allow") != (status == 405) {
+            return Err(format!("exchange {}: {status} with {:?}", id.0, parts.headers));
+        }
+        Ok(exchange)
+    }
+
+    pub(crate) fn sent(&mut self, now: u64, id: ExchangeId, bytes: usize) -> Result<&mut Exchange, String> {
+        let exchange = self.speaking(id)?;
+        if exchange.form() == Form::Nothing || bytes == 0 {
+            return Err(format!("{bytes} bytes for exchange {}", id.0));
+        }
+        if exchange.unread == 0 {
+            exchange.since = now;
+        }
+        exchange.unread += bytes;
+        Ok(exchange)
+    }
+
+    /// The response is complete. Returns its story.
+    pub(crate) fn finished(&mut self, id: ExchangeId) -> Result<Option<u64>, String> {
+        let exchange = self.speaking(id)?;
+        exchange.finished = true;
+        let story = exchange.story;
+        self.forget_taken();
+        Ok(story)
+    }
+
+    fn forget_taken(&mut self) {
+        self.live.retain(|_, exchange| !exchange.finished || exchange.unread > 0);
+    }
+
+    /// The machine breaks off what lies unread, or what the client has replaced.
+    pub(crate) fn aborted(&mut self, now: u64, id: ExchangeId) -> Result<(), String> {
+        let replaced = self.replacing();
+        let exchange = self.live.remove(&id).ok_or_else(|| format!("exchange {} was over before", id.0))?;
+        let waited = exchange.unread > 0 && now >= exchange.since + PATIENCE;
+        match exchange.status.is_some() && (waited || replaced) {
+            true => Ok(()),
+            false => Err(format!("exchange {} is broken off for nothing: {exchange:?}", id.0)),
+        }
+    }
+
+    /// A client has just asked for a stream, perhaps in place of another.
+    pub(crate) fn replacing(&self) -> bool {
+        let asks = |exchange: &Exchange| matches!(exchange.asked.errand, Errand::Listen | Errand::Resume(..));
+        self.live.values().any(|exchange| exchange.status.is_none() && asks(exchange))
+    }
+
+    /// The client takes so much; `false` if that is nobody's business any more.
+    pub(crate) fn taken(&mut self, now: u64, id: ExchangeId, bytes: usize) -> bool {
+        let Some(exchange) = self.live.get_mut(&id) else { return false };
+        exchange.unread = exchange.unread.saturating_sub(bytes);
+        exchange.since = now;
+        self.forget_taken();
+        true
+    }
+
+    /// The story goes on in an exchange.
+    pub(crate) fn carries(&self, story: u64) -> bool {
+        self.live.values().any(|exchange| exchange.story == Some(story) && !exchange.finished)
+    }
+
+    /// Those that the machine has not answered to the end.
+    pub(crate) fn unfinished(&self) -> Vec<ExchangeId> {
+        self.live.iter().filter(|(_, exchange)| !exchange.finished).map(|(id, _)| *id).collect()
+    }
+
+    fn speaking(&mut self, id: ExchangeId) -> Result<&mut Exchange, String> {
+        let exchange = self.live.get_mut(&id).filter(|exchange| !exchange.finished && exchange.status.is_some());
+        exchange.ok_or_else(|| format!("exchange {} has not begun, or is over", id.0))
+    }
+}
+
+impl Exchange {
+    pub(crate) fn headed(&self) -> bool {
+        self.status.is_some()
+    }
+
+    /// The machine does what it was asked for.
+    pub(crate) fn granted(&self) -> bool {
+        self.status.is_some_and(|status| status < 300)
+    }
+
+    pub(crate) fn form(&self) -> Form {
+        match (self.granted(), self.asked.errand) {
+            (false, _) | (true, Errand::Initialize) => Form::Body,
+            (true, Errand::Tell | Errand::Leave) => Form::Nothing,
+            (true, Errand::Ask | Errand::Listen | Errand::Resume(..)) => Form::Events,
+        }
+    }
+}

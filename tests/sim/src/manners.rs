@@ -1,0 +1,68 @@
+//! The manners of a client that speaks HTTP, and what the machine was told to
+//! keep for such a client. What it says is in `client`.
+
+use crate::dice::Dice;
+use http::HeaderValue;
+use mcp_proxy_core::HttpFace;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Manners {
+    pub(crate) keeps: Keeps,
+    /// How long after its session stands it opens a stream to listen.
+    pub(crate) listens: Vec<u64>,
+    /// The longest that it takes over a piece of a response.
+    pub(crate) slowness: u64,
+    /// Percent of responses of which it does not read the end.
+    pub(crate) harm: u64,
+    /// Percent of requests before which it asks for something that it must not.
+    pub(crate) faulty: u64,
+    /// When another machine takes over.
+    pub(crate) restarts: Vec<u64>,
+    /// A lost session with the server is replaced.
+    pub(crate) recovers: bool,
+}
+
+/// What the machine keeps for the client, at most.
+#[derive(Debug, Clone)]
+pub(crate) struct Keeps {
+    pub(crate) open: usize,
+    pub(crate) queue_bytes: usize,
+    pub(crate) events: usize,
+    pub(crate) bytes: usize,
+}
+
+/// What the machine calls the session.
+pub(crate) const SESSION: &str = "a-session-of-the-machine";
+
+impl Manners {
+    pub(crate) fn of(dice: &mut Dice) -> Self {
+        let times = |count, dice: &mut Dice| (0..count).map(|_| dice.between(0, 30_000)).collect();
+        let (listens, restarts) = (dice.pick(&[0, 1, 1, 1, 2, 3], 1), dice.pick(&[0, 0, 0, 0, 1, 2], 0));
+        Self {
+            keeps: Keeps {
+                open: dice.pick(&[256, 256, 256, 4, 1], 256),
+                queue_bytes: dice.pick(&[1 << 20, 1 << 20, 400], 1 << 20),
+                events: dice.pick(&[512, 512, 512, 8, 2, 1, 0], 512),
+                bytes: dice.pick(&[1 << 20, 1 << 20, 1 << 20, 600], 1 << 20),
+            },
+            listens: times(listens, dice),
+            slowness: dice.pick(&[0, 5, 50, 2000], 5),
+            harm: dice.pick(&[0, 10, 30, 60], 20),
+            faulty: dice.pick(&[0, 10, 30], 10),
+            restarts: times(restarts, dice),
+            recovers: dice.chance(85),
+        }
+    }
+
+    pub(crate) fn face(&self) -> HttpFace {
+        let Keeps { open, queue_bytes, events, bytes } = self.keeps;
+        HttpFace {
+            most_open: open,
+            queue_bytes,
+            replay_events: events,
+            replay_bytes: bytes,
+            recovers: self.recovers,
+            ..HttpFace::new(HeaderValue::from_static(SESSION))
+        }
+    }
+}

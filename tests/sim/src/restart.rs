@@ -1,0 +1,68 @@
+//! Another machine takes over: the first is thrown away, with all its calls and
+//! exchanges, and a second is made from what was kept of the session. The calls
+//! of each have numbers of their own.
+
+use crate::caller::Reading;
+use crate::world::World;
+use mcp_proxy_core::{CallId, Face, HttpFace, Input, Proxy, Sink, Time};
+
+/// No machine makes so many calls.
+const CALLS: u64 = 1 << 40;
+
+impl World {
+    pub(crate) fn restart(&mut self) {
+        let Some(known) = self.known.clone() else { return };
+        let strikes = self.caller.as_mut().is_some_and(|caller| caller.luck.strikes());
+        if !strikes || self.left.is_some() {
+            return;
+        }
+        let calls: Vec<CallId> = self.calls.live().collect();
+        for call in calls {
+            self.cancel(call);
+        }
+        self.machine += 1;
+        let Face::Http(face) = &self.config.face else { return };
+        let face = HttpFace { resumed: Some(known), ..face.clone() };
+        self.config.face = Face::Http(face);
+        self.trace.line(self.now, format_args!("        another machine"));
+        self.tape.stop();
+        self.proxy = Proxy::new(&self.config, self.seed.wrapping_add(self.machine), Time(self.now + self.slept));
+        self.exchanges.live.clear();
+        self.model.restarted();
+        self.quiet_since = self.now;
+        let connections = self.caller.as_mut().map(|caller| std::mem::take(&mut caller.connections));
+        for connection in connections.into_iter().flat_map(std::collections::BTreeMap::into_values) {
+            if matches!(connection.reading, Reading::Reads | Reading::Stalls) {
+                self.missed(connection.story, connection.initializes);
+            }
+        }
+    }
+
+    /// What a call of the machine of now is called in the world.
+    pub(crate) fn outside(&self, call: CallId) -> CallId {
+        CallId(call.0 + self.machine * CALLS)
+    }
+
+    /// The same the other way round; nothing for a call of another machine.
+    pub(crate) fn inside(&self, call: CallId) -> Option<CallId> {
+        (call.0 / CALLS == self.machine).then_some(CallId(call.0 % CALLS))
+    }
+
+    /// A fact as the machine of now knows it, if it is one of its own.
+    pub(crate) fn fact<'a>(&self, input: Input<'a>) -> Option<Input<'a>> {
+        Some(match input {
+            Input::Head(call, parts) => Input::Head(self.inside(call)?, parts),
+            Input::Chunk(call, bytes) => Input::Chunk(self.inside(call)?, bytes),
+            Input::End(call) => Input::End(self.inside(call)?),
+            Input::Failed(call, error) => Input::Failed(self.inside(call)?, error),
+            Input::Flushed(Sink::Call(call), bytes) => Input::Flushed(Sink::Call(self.inside(call)?), bytes),
+            other @ (Input::Tick
+            | Input::Bytes(..)
+            | Input::Eof(_)
+            | Input::Request(..)
+            | Input::Gone(_)
+            | Input::Flushed(..)
+            | Input::Shutdown) => other,
+        })
+    }
+}

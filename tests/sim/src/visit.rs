@@ -1,0 +1,221 @@
+//! What an HTTP client does: it posts its messages, listens, comes back for
+//! what it has missed, asks for what it must not, and leaves. Which statuses
+//! are right is said here, from the client's messages alone.
+
+use crate::caller::{Fate, Reading};
+use crate::client::{Claim, Line};
+use crate::exchange::{Asked, Errand};
+use crate::weather::LONGEST;
+use crate::world::{Happening, World};
+use bytes::Bytes;
+use http::{Method, Request};
+use mcp_proxy_core::{ExchangeId, Input};
+use serde_json::Value;
+
+/// A request that has nothing but its fault.
+const INNOCENT: &str = r#"{"jsonrpc":"2.0","id":"f","method":"tools/call","params":{}}"#;
+const BOTH: &str = "application/json, text/event-stream";
+const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream";
+
+type Headers = Vec<(&'static str, String)>;
+
+impl World {
+    /// Posts a line of the client.
+    pub(crate) fn post(&mut self, line: Line) {
+        let Some(caller) = &self.caller else { return };
+        let ids: Vec<String> = line.claims.iter().filter_map(requested).cloned().collect();
+        // A client does not use an id again while it waits for an answer.
+        let waits = |id: &String| self.stories.wanting(id).is_some_and(|(story, _)| !self.exchanges.carries(story));
+        if ids.iter().any(|id| caller.orphans.contains(id) || waits(id)) {
+            return;
+        }
+        let (errand, allowed) = self.expected(&line.text, &ids);
+        let mut headers = vec![("accept", BOTH.to_owned()), ("content-type", JSON.to_owned())];
+        headers.extend(self.session_headers());
+        self.visit(Method::POST, headers, line.text, Asked { errand, claims: line.claims, allowed });
+    }
+
+    /// What comes of a message, if nothing is wrong with its headers.
+    fn expected(&self, text: &str, ids: &[String]) -> (Errand, Vec<u16>) {
+        let value = serde_json::from_str::<Value>(text).unwrap_or_default();
+        let (session, version) = self.caller.as_ref().map_or((None, ""), |one| (one.session.as_ref(), &one.version));
+        let members = value.as_array().map_or(std::slice::from_ref(&value), Vec::as_slice);
+        let message = |value: &Value| ["method", "result", "error"].iter().any(|name| value.get(name).is_some());
+        let batch = value.is_array() && (version != "2025-03-26" || members.is_empty());
+        let initializes = value.get("method").is_some_and(|method| method == "initialize");
+        if text.len() > LONGEST {
+            return (Errand::Tell, vec![413]);
+        }
+        if batch || !members.iter().all(message) || (initializes && session.is_some()) {
+            return (Errand::Tell, vec![400]);
+        }
+        if initializes {
+            return (Errand::Initialize, vec![200]);
+        }
+        if ids.is_empty() {
+            return (Errand::Tell, vec![202]);
+        }
+        (Errand::Ask, self.expected_of_requests(ids))
+    }
+
+    fn expected_of_requests(&self, ids: &[String]) -> Vec<u16> {
+        let most = self.caller.as_ref().map_or(0, |caller| caller.manners.keeps.open);
+        // Of a story that nobody hears, the end may have been told.
+        let surely = |id: &&String| self.stories.wanting(id).is_some_and(|(key, _)| self.exchanges.carries(key));
+        let sure = self.model.open_ids().filter(surely).count();
+        if ids.iter().any(|id| self.model.open_ids().any(|open| open == id)) {
+            vec![400]
+        } else if sure + ids.len() > most {
+            vec![429]
+        } else if self.model.most_open() + ids.len() > most {
+            vec![200, 429]
+        } else {
+            vec![200]
+        }
+    }
+
+    /// Opens a stream for what the server says unasked.
+    pub(crate) fn listen(&mut self) {
+        if self.left.is_some() || self.caller.as_ref().is_none_or(|caller| caller.session.is_none()) {
+            return;
+        }
+        let mut headers = vec![("accept", EVENTS.to_owned())];
+        headers.extend(self.session_headers());
+        let asked = Asked { errand: Errand::Listen, claims: Vec::new(), allowed: vec![200] };
+        self.visit(Method::GET, headers, String::new(), asked);
+    }
+
+    /// Comes back for the rest of a story.
+    pub(crate) fn come_back(&mut self, key: u64) {
+        let (Some(caller), Some(story)) = (&mut self.caller, self.stories.stories.get_mut(&key)) else { return };
+        let wanted = if story.listens { caller.listener == Some(key) } else { !story.wants.is_empty() };
+        if self.left.is_some() || !wanted || caller.reads(key) {
+            return;
+        }
+        // Now and then it asks for more than it has missed.
+        let back = if caller.dice.chance(15) { caller.dice.pick(&[1, 2, 5], 1) } else { 0 };
+        let Some(last) = story.seen.iter().rev().nth(back).or(story.seen.last()).cloned() else {
+            if story.listens {
+                return self.listen();
+            }
+            for id in story.orphan() {
+                self.model.orphaned(&id);
+                caller.orphans.insert(id);
+            }
+            return;
+        };
+        caller.resumptions += 1;
+        let Some((_, at)) = self.stories.place(&last) else { return };
+        let mut headers = vec![("accept", EVENTS.to_owned()), ("last-event-id", last)];
+        headers.extend(self.session_headers());
+        let asked = Asked { errand: Errand::Resume(key, at), claims: Vec::new(), allowed: vec![200] };
+        self.visit(Method::GET, headers, String::new(), asked);
+    }
+
+    /// Asks for something that must be refused.
+    pub(crate) fn go_wrong(&mut self) {
+        let Some(caller) = &mut self.caller else { return };
+        let (fault, method) = (caller.dice.between(0, 6), caller.dice.between(0, 2));
+        let any = [Method::POST, Method::GET, Method::DELETE].into_iter().nth(usize::try_from(method).unwrap_or(0));
+        let (any, known) = (any.unwrap_or_default(), caller.session.is_some());
+        let (own, other) = (self.session_headers(), vec![("mcp-session-id", "another".to_owned())]);
+        let (method, accept, kind, session, status) = match fault {
+            0 | 1 => (any, BOTH, JSON, other, 404),
+            2 => (any, BOTH, JSON, Vec::new(), 400),
+            3 => (Method::POST, BOTH, "text/plain", own, 415),
+            4 => (Method::POST, JSON, JSON, own, 406),
+            5 => (Method::GET, JSON, JSON, own, if known { 406 } else { 400 }),
+            _ => (Method::PUT, BOTH, JSON, own, 405),
+        };
+        let headers = [("accept", accept.to_owned()), ("content-type", kind.to_owned())].into_iter().chain(session);
+        let asked = Asked { errand: Errand::Tell, claims: Vec::new(), allowed: vec![status] };
+        self.visit(method, headers.collect(), INNOCENT.to_owned(), asked);
+    }
+
+    /// Ends the session.
+    pub(crate) fn end_session(&mut self) {
+        let headers = self.session_headers();
+        let asked = Asked { errand: Errand::Leave, claims: Vec::new(), allowed: vec![204] };
+        self.visit(Method::DELETE, headers, String::new(), asked);
+    }
+
+    fn session_headers(&mut self) -> Headers {
+        let Some(caller) = &mut self.caller else { return Vec::new() };
+        let says = caller.dice.chance(80);
+        let version = Some(caller.version.clone()).filter(|version| says && !version.is_empty());
+        let version = version.map(|version| ("mcp-protocol-version", version));
+        caller.session.iter().map(|id| ("mcp-session-id", id.clone())).chain(version).collect()
+    }
+
+    /// Makes a request of HTTP.
+    fn visit(&mut self, method: Method, headers: Headers, body: String, mut asked: Asked) {
+        let Some(caller) = &mut self.caller else { return };
+        if self.left.is_some_and(|left| left < self.now) || !caller.manners.recovers {
+            asked.allowed.push(404);
+        }
+        let mut request = Request::builder().method(method).uri("/mcp");
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let Ok(request) = request.body(()) else { return };
+        self.quiet_since = self.now;
+        let initializes = asked.errand == Errand::Initialize;
+        if initializes {
+            // Its head comes with the answer of the server.
+            asked.claims.iter().for_each(|claim| self.model.claimed(self.now, claim));
+        }
+        let id = self.exchanges.begin(self.now + self.slept, asked);
+        match caller.connect(id, initializes) {
+            Fate::Fine | Fate::Stalls => {}
+            Fate::Lost(after, reading, report) => self.plan(after, Happening::Lose(id, reading, report)),
+        }
+        self.tell(Input::Request(id, request.into_parts().0, Bytes::from(body)));
+        if self.exchanges.live.get(&id).is_some_and(|exchange| !exchange.headed() && !initializes) {
+            self.model.reproach(format!("exchange {} gets no head", id.0));
+        }
+    }
+
+    /// The client loses a connection.
+    pub(crate) fn lose(&mut self, id: ExchangeId, reading: Reading, report: Option<u64>) {
+        let Some(connection) = self.caller.as_mut().and_then(|caller| caller.connections.get_mut(&id)) else { return };
+        connection.reading = reading;
+        let (story, initializes) = (connection.story, connection.initializes);
+        if let Some(wait) = report {
+            self.plan(wait, Happening::Report(id));
+        }
+        self.missed(story, initializes);
+    }
+
+    /// What was on a connection, the client has to come back for. A client that
+    /// does not know its session gives up.
+    pub(crate) fn missed(&mut self, story: Option<u64>, initializes: bool) {
+        let Some(caller) = &mut self.caller else { return };
+        let pause = caller.dice.between(0, 3000);
+        if initializes && caller.session.is_none() {
+            self.plan(pause * 10, Happening::Gone);
+        }
+        if let Some(story) = story {
+            self.plan(pause, Happening::Return(story));
+        }
+    }
+
+    /// The machine learns that a client is gone.
+    pub(crate) fn report(&mut self, id: ExchangeId) {
+        if let Some(exchange) = self.exchanges.live.remove(&id) {
+            if exchange.asked.errand == Errand::Initialize {
+                exchange.asked.claims.iter().filter_map(requested).for_each(|id| self.model.orphaned(id));
+            }
+            self.caller.as_mut().map(|caller| caller.connections.remove(&id));
+            self.tell(Input::Gone(id));
+        }
+    }
+}
+
+/// The id of a request.
+pub(crate) fn requested(claim: &Claim) -> Option<&String> {
+    match claim {
+        Claim::Request { id, .. } => Some(id),
+        Claim::Broken { .. } | Claim::Cancel { .. } | Claim::Answer { .. } => None,
+    }
+}
