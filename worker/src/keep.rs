@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use worker::{Result, State};
 
 const KEY: &str = "session";
+const IDLE_SINCE: &str = "idle-since";
 
 /// A session that can be opened again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -49,6 +50,20 @@ impl Kept {
     pub(crate) async fn save(&self, state: &State) -> Result<()> {
         state.storage().put(KEY, self).await
     }
+}
+
+/// Since when nobody has needed the object; from now on, if that was not known.
+pub(crate) async fn idle_since(state: &State, now: u64) -> Result<u64> {
+    if let Some(since) = state.storage().get(IDLE_SINCE).await? {
+        return Ok(since);
+    }
+    state.storage().put(IDLE_SINCE, now).await?;
+    Ok(now)
+}
+
+/// The object is needed again.
+pub(crate) async fn used(state: &State) -> Result<()> {
+    state.storage().delete(IDLE_SINCE).await.map(drop)
 }
 
 /// Forgets the session.

@@ -7,7 +7,7 @@ use crate::call;
 use crate::keep::{self, Kept};
 use crate::platform;
 use crate::settings::{Access, Settings};
-use crate::shell::{Asked, Owner, Shell, log};
+use crate::shell::{Asked, Owner, Shell, log, now};
 use http::{HeaderMap, HeaderValue, StatusCode, header::AUTHORIZATION};
 use mcp_proxy_core::{ExchangeId, Face, HttpFace, Input, Sink};
 use std::rc::Rc;
@@ -94,6 +94,9 @@ impl Session {
 
     /// Makes the machine: of a new session, or of one that has lost its object.
     async fn begin(&self, settings: &Settings, owner: &Owner, headers: &HeaderMap, named: bool) -> Result<bool> {
+        if self.shell.over() {
+            return Ok(false);
+        }
         let kept = if named { Kept::load(&self.shell.state).await? } else { None };
         if self.shell.owner().is_some() {
             return Ok(true); // Another request was quicker.
@@ -127,7 +130,10 @@ impl Session {
             config.headers.insert(AUTHORIZATION, credentials.clone());
         }
         self.shell.start(&config, Owner { session, upstream, principal }, settings.recovers, settings.verbose);
-        self.shell.state.storage().set_alarm(ALARM).await?;
+        if named {
+            keep::used(&self.shell.state).await?;
+            self.shell.state.storage().set_alarm(ALARM).await?;
+        }
         Ok(true)
     }
 
@@ -136,6 +142,9 @@ impl Session {
         let Ok(parts) = begun.await else {
             return answer::refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, "the session has ended");
         };
+        if parts.headers.contains_key("mcp-session-id") {
+            self.shell.state.storage().set_alarm(ALARM).await?;
+        }
         let headers = Headers::new();
         for (name, value) in &parts.headers {
             headers.append(name.as_str(), value.to_str().unwrap_or_default())?;
@@ -151,6 +160,7 @@ impl Session {
         let exchange = ExchangeId(u64::from(number));
         self.shell.tell(run, Input::Flushed(Sink::Exchange(exchange), bytes.len()));
         self.shell.tell(run, Input::Gone(exchange));
+        self.shell.drop_unused();
         Ok(if bytes.is_empty() { response.empty() } else { response.fixed(bytes) })
     }
 
@@ -160,20 +170,31 @@ impl Session {
         let limits = &settings.limits;
         let storage = self.shell.state.storage();
         if self.shell.owner().is_none() {
-            return match self.shell.idle(limits.lifetime) {
-                true => keep::forget(&self.shell.state).await,
-                false => storage.set_alarm(limits.lifetime).await,
-            };
+            return self.wait_for_the_end(limits.lifetime).await;
         }
         if self.shell.idle(limits.idle) {
             log("info", "SESSION", "idle: the connection to the server is closed");
             self.shell.stop();
             return match settings.recovers {
-                true => storage.set_alarm(limits.lifetime).await,
+                true => self.wait_for_the_end(limits.lifetime).await,
                 false => keep::forget(&self.shell.state).await,
             };
         }
         self.shell.tick();
         storage.set_alarm(ALARM).await
+    }
+
+    /// Forgets the session once nobody has come back for it for so long.
+    async fn wait_for_the_end(&self, lifetime: Duration) -> Result<()> {
+        let state = &self.shell.state;
+        if Kept::load(state).await?.is_none() {
+            return keep::forget(state).await;
+        }
+        let since = keep::idle_since(state, now()).await?;
+        let idle = Duration::from_millis(now().saturating_sub(since));
+        match lifetime.checked_sub(idle).filter(|rest| !rest.is_zero()) {
+            Some(rest) => state.storage().set_alarm(rest).await,
+            None => keep::forget(state).await,
+        }
     }
 }

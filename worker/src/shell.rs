@@ -23,6 +23,9 @@ use wasm_bindgen_futures::spawn_local;
 use worker::web_sys::AbortSignal;
 use worker::{Date, Delay, State, console_log};
 
+/// The platform counts longer ones wrongly. A tick that comes early does no harm.
+const LONGEST_DELAY: Duration = Duration::from_secs(60 * 60);
+
 pub(crate) struct Shell {
     pub(crate) state: State,
     machine: RefCell<Option<Machine>>,
@@ -30,6 +33,8 @@ pub(crate) struct Shell {
     exchanges: Cell<u32>,
     /// When a client last asked for something.
     asked: Cell<u64>,
+    /// The session has ended, and will not come back.
+    over: Cell<bool>,
     took: Closure<dyn Fn(u32, u32)>,
     gone: Closure<dyn Fn(u32)>,
 }
@@ -89,6 +94,7 @@ impl Shell {
                 runs: Cell::new(0),
                 exchanges: Cell::new(0),
                 asked: Cell::new(now()),
+                over: Cell::new(false),
                 took: Closure::new(took),
                 gone: Closure::new(move |id| tell(&other, Input::Gone(exchange(id)))),
             }
@@ -122,6 +128,18 @@ impl Shell {
     /// Whose session the machine serves, if there is one.
     pub(crate) fn owner(&self) -> Option<Owner> {
         self.machine.borrow().as_ref().map(|machine| machine.owner.clone())
+    }
+
+    /// The session has ended, and will not come back.
+    pub(crate) fn over(&self) -> bool {
+        self.over.get()
+    }
+
+    /// Drops a machine that serves no session: what it was asked first was no
+    /// `initialize`.
+    pub(crate) fn drop_unused(&self) {
+        let mut slot = self.machine.borrow_mut();
+        slot.take_if(|machine| machine.outlets.is_empty() && machine.proxy.keepsake().is_none());
     }
 
     /// Nobody has asked for anything for so long, and nobody is being answered.
@@ -174,6 +192,7 @@ impl Shell {
             machine.waiting.drain(..).for_each(Waker::wake);
             if let Some(exit) = exit {
                 if exit == Exit::Drained {
+                    self.over.set(true);
                     errands.push(Errand::Forget);
                 }
                 slot.take();
@@ -187,7 +206,8 @@ impl Shell {
         match errand {
             Errand::Call(id, request, signal) => spawn_local(call::run(shell, run, id, request, signal)),
             Errand::Tick(at) => spawn_local(async move {
-                Delay::from(Duration::from_millis(at.saturating_sub(now()))).await;
+                let wait = Duration::from_millis(at.saturating_sub(now()));
+                Delay::from(wait.min(LONGEST_DELAY)).await;
                 if let Some(machine) = shell.machine.borrow_mut().as_mut().filter(|machine| machine.run == run) {
                     machine.timer.take_if(|timer| *timer == at);
                 }

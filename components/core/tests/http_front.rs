@@ -486,6 +486,7 @@ fn another_machine_goes_on_with_the_session() {
         let session = HeaderValue::from_static(SESSION);
         config.face = Face::Http(HttpFace { resumed: Some(known), ..HttpFace::new(session) });
     });
+    assert!(bench.proxy.keepsake().is_some(), "it can be handed on once more");
     // The client comes back for what was open.
     bench.ask(1, "GET", &[EVENTS, NAMED, ("last-event-id", &first)], "");
     bench.responded(1, 200);

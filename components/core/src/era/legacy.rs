@@ -97,6 +97,7 @@ impl Legacy {
         self.memory.initialize = one(&known.initialize);
         self.memory.version.clone_from(&known.version);
         known.settings.iter().filter_map(one).for_each(|message| self.memory.learn(message));
+        self.session.number = 1;
         self.phase = Phase::Lost(None);
     }
 
