@@ -5,14 +5,14 @@
 /** Longer bodies are read piece by piece. */
 const SHORT = 64 * 1024;
 
-/** Ends the object when the WebAssembly instance that it was made in has ended. */
-export function watch(object) {
+/** Ends the object, for this reason, when the WebAssembly instance that it was made in has ended. */
+export function watch(object, reason) {
   const state = globalThis.__worker_init_state;
   const born = state.instanceId;
   const timer = setInterval(() => {
     if (!state.criticalError && state.instanceId === born) return;
     clearInterval(timer);
-    object.abort("another session has failed, and this one with it");
+    object.abort(reason);
   }, 1000);
 }
 
@@ -80,31 +80,20 @@ export async function call(url, method, headers, content, signal) {
   return { ...head, whole: new Uint8Array(await response.arrayBuffer()) };
 }
 
-/** A response that is written while it is read. Native streams pass through the edge untouched. */
-export class Pipe {
-  #writer;
-  #id;
-  #took;
-
-  /** Says `took(id, count)` when the client takes some of it, and `gone(id)` when it takes no more. */
-  constructor(id, took, gone) {
-    const { readable, writable } = new IdentityTransformStream();
-    this.readable = readable;
-    this.#id = id;
-    this.#took = took;
-    this.#writer = writable.getWriter();
-    this.#writer.closed.then(() => gone(id), () => gone(id));
-  }
-
-  write(bytes) {
-    this.#writer.write(bytes).then(() => this.#took(this.#id, bytes.length), () => {});
-  }
-
-  close() {
-    this.#writer.close().catch(() => {});
-  }
-
-  abort() {
-    this.#writer.abort(new Error("the response was broken off")).catch(() => {});
-  }
+/**
+ * A response that is written while it is read. Native streams pass through the edge untouched.
+ * Says `took(id, count)` when the client takes some of it, and `gone(id)` when it takes no more.
+ */
+export function pipe(id, took, gone) {
+  const { readable, writable } = new IdentityTransformStream();
+  const writer = writable.getWriter();
+  const ignore = () => {};
+  const over = () => gone(id);
+  writer.closed.then(over, over);
+  return {
+    readable,
+    write: (bytes) => void writer.write(bytes).then(() => took(id, bytes.length), ignore),
+    close: () => void writer.close().catch(ignore),
+    abort: () => void writer.abort(new Error("the response was broken off")).catch(ignore),
+  };
 }

@@ -9,11 +9,11 @@ use worker::web_sys::{AbortSignal, Headers, ReadableStream, ReadableStreamDefaul
 
 #[wasm_bindgen(module = "/src/platform.js")]
 extern "C" {
-    /// Ends the object when the WebAssembly instance that it was made in has
-    /// ended. A panic ends the instance, which all sessions of the isolate
+    /// Ends the object, for this reason, when the WebAssembly instance that it
+    /// was made in has ended. A panic ends the instance, which all sessions of the isolate
     /// share, and nothing that waits in it is ever woken; so this watches from
     /// outside.
-    pub(crate) fn watch(object: &JsValue);
+    pub(crate) fn watch(object: &JsValue, reason: &str);
 
     /// 128 random bits, in hexadecimal digits.
     pub(crate) fn secret() -> String;
@@ -42,6 +42,13 @@ extern "C" {
         signal: &AbortSignal,
     ) -> Promise;
 
+    /// A response that is written while it is read; says how much the client
+    /// takes of it, and when it takes no more.
+    pub(crate) fn pipe(id: u32, took: &Closure<dyn Fn(u32, u32)>, gone: &Closure<dyn Fn(u32)>) -> Pipe;
+}
+
+#[wasm_bindgen]
+extern "C" {
     /// The response to a call.
     pub(crate) type Begun;
     #[wasm_bindgen(method, getter)]
@@ -58,8 +65,6 @@ extern "C" {
     /// A response that is written while it is read.
     #[derive(Debug)]
     pub(crate) type Pipe;
-    #[wasm_bindgen(constructor)]
-    pub(crate) fn new(id: u32, took: &Closure<dyn Fn(u32, u32)>, gone: &Closure<dyn Fn(u32)>) -> Pipe;
     #[wasm_bindgen(method, getter)]
     pub(crate) fn readable(this: &Pipe) -> ReadableStream;
     #[wasm_bindgen(method)]

@@ -35,7 +35,7 @@ pub struct Session {
 
 impl DurableObject for Session {
     fn new(state: State, env: Env) -> Self {
-        platform::watch(state.as_raw().as_ref());
+        platform::watch(state.as_raw().as_ref(), "a session has failed, and others of its isolate with it");
         Self { shell: Shell::new(state), settings: Settings::read(&env) }
     }
 

@@ -5,7 +5,7 @@
 use crate::call::{self, Call};
 use crate::keep::{self, Kept};
 use crate::outlet::Outlet;
-use crate::platform::Pipe;
+use crate::platform::{self, Pipe};
 use bytes::Bytes;
 use futures::channel::oneshot;
 use http::{request, response};
@@ -103,7 +103,7 @@ impl Shell {
 
     /// A response that is written while it is read.
     pub(crate) fn pipe(&self, exchange: u32) -> Pipe {
-        Pipe::new(exchange, &self.took, &self.gone)
+        platform::pipe(exchange, &self.took, &self.gone)
     }
 
     /// Starts a machine.

@@ -133,7 +133,16 @@ fn wrangler(server: &str, sender: Sender<Over>) -> Result<Child> {
     let mut command = Command::new("node");
     command.arg("node_modules/wrangler/bin/wrangler.js");
     command.args(["dev", "--ip", "127.0.0.1", "--port", &port, "--inspector-port", "0", "--persist-to"]).arg(state);
-    command.args(["--var", "ALLOW_HTTP:1", "--var", "PUBLIC:1", "--var", &format!("UPSTREAM_URL:{server}")]);
+    command.args([
+        "--var",
+        "ALLOW_HTTP:1",
+        "--var",
+        "ALLOWED_HOSTS:localhost,127.0.0.1",
+        "--var",
+        "PUBLIC:1",
+        "--var",
+        &format!("UPSTREAM_URL:{server}"),
+    ]);
     say(&format!("wrangler dev, in front of {server}"));
     let mut wrangler = command.envs(QUIET).current_dir(root()).stdout(Stdio::piped()).spawn()?;
     let lines = BufReader::new(wrangler.stdout.take().context("no stdout")?).lines();
