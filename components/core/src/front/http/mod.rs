@@ -253,6 +253,9 @@ impl HttpFront {
         refusal::accepts(headers, &[EVENTS])?;
         match self.streams.resume(refusal::text(headers, &LAST_EVENT_ID)) {
             Resumed::Stream(stream, missed) => self.resume(now, exchange, stream, missed),
+            // As for any event stream, this status says: do not come back. Some clients
+            // take an error for no answer, and would come back for ever.
+            Resumed::Over => self.respond_once(now, exchange, head(StatusCode::NO_CONTENT, None), Bytes::new()),
             Resumed::Lost(ids) => self.tell_lost(now, exchange, &ids),
             Resumed::Unknown => {
                 if let Some(old) = self.streams.listening() {
@@ -290,7 +293,9 @@ impl HttpFront {
     fn tell_lost(&mut self, now: Time, exchange: ExchangeId, ids: &[Id]) {
         let text = "the connection was lost, and the answer with it; the request may have been carried out";
         let failure = Failure::new(Phase::Stream, Delivered::Maybe, text);
-        let events = ids.iter().flat_map(|id| streams::event(None, failure.answer(id)));
+        let last = self.streams.last_id();
+        let event = |(at, id)| streams::event(Some(&*last).filter(|_| at + 1 == ids.len()), failure.answer(id));
+        let events = ids.iter().enumerate().flat_map(event);
         self.respond_once(now, exchange, head(StatusCode::OK, Some(EVENTS)), events.collect());
     }
 
@@ -357,11 +362,18 @@ impl HttpFront {
         self.finish(exchange);
     }
 
-    /// A request needs no answer any more.
-    pub(crate) fn settle(&mut self, id: &Id) {
-        if let Some(stream) = self.streams.settle(id) {
-            self.finish_complete(stream);
+    /// A request needs no answer any more. Its client sees that the stream is
+    /// complete without one.
+    pub(crate) fn settle(&mut self, now: Time, id: &Id) {
+        let Some(stream) = self.streams.settle(id) else { return };
+        if self.primes()
+            && self.streams.complete(stream)
+            && let Some(exchange) = self.streams.exchange(stream)
+        {
+            let last = self.streams.prime(stream);
+            self.send(now, exchange, last);
         }
+        self.finish_complete(stream);
     }
 
     fn finish_complete(&mut self, stream: u64) {
@@ -450,12 +462,17 @@ impl HttpFront {
     /// Begins the response of a new stream, with its first bytes.
     fn begin(&mut self, now: Time, exchange: ExchangeId, stream: u64) {
         self.start(now, exchange, stream);
-        let primes = matches!(&self.session, Session::Open(version) if era::primes(version));
-        let first = match primes && self.face.replay_events > 0 {
+        let first = match self.primes() {
             true => self.streams.prime(stream),
             false => Bytes::from_static(COMMENT),
         };
         self.send(now, exchange, first);
+    }
+
+    /// Whether the client understands an event without a message.
+    fn primes(&self) -> bool {
+        let reads = matches!(&self.session, Session::Open(version) if era::primes(version));
+        reads && self.face.replay_events > 0
     }
 
     fn start(&mut self, now: Time, exchange: ExchangeId, stream: u64) {
