@@ -113,7 +113,7 @@ export class WireClient {
 
   // ---- receiving --------------------------------------------------------------------------
 
-  /** Everything that came in on event streams, in no particular order. */
+  /** Everything that came in, in no particular order. */
   get messages() {
     return this.responses.flatMap(({ messages }) => messages);
   }
@@ -123,11 +123,10 @@ export class WireClient {
     return this.responses.flatMap((response) => response.messages.filter(fits).map(() => response));
   }
 
-  /** Each request has one answer, and it stands on the stream that was opened for it. */
+  /** Each request that was taken has one answer, and it stands on the stream that was opened for it. */
   verify() {
-    for (const response of this.responses) {
+    for (const response of this.responses.filter(({ asked, status }) => asked && status < 400)) {
       const answered = response.messages.filter(({ method }) => method === undefined).map(({ id }) => id);
-      if (!response.asked) continue;
       assert.deepEqual(answered.toSorted(), response.asked.toSorted(), "answers on the stream of their request");
     }
     const answers = this.messages.filter(({ method }) => method === undefined).map(({ id }) => id);
@@ -165,8 +164,9 @@ class WireResponse {
     this.begun.catch(() => {});
   }
 
-  /** The messages of its events. */
+  /** The messages of its events, or the one of its body. */
   get messages() {
+    if (this.headers["content-type"] === "application/json") return this.over ? [JSON.parse(this.text)] : [];
     return this.events.filter(({ data }) => data).map(({ data }) => JSON.parse(data));
   }
 
