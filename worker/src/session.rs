@@ -9,7 +9,7 @@ use crate::keep::{self, Kept};
 use crate::outlet::Body;
 use crate::platform;
 use crate::settings::{Access, Settings};
-use crate::shell::{Asked, Owner, Shell, log};
+use crate::shell::{Asked, Owner, Shell, log, now};
 use http::{HeaderMap, HeaderValue, StatusCode, header::AUTHORIZATION};
 use mcp_proxy_core::{Face, HttpFace, Input, Sink};
 use std::rc::Rc;
@@ -21,9 +21,7 @@ pub(crate) const UPSTREAM: &str = "mcp-proxy-upstream";
 pub(crate) const PRINCIPAL: &str = "mcp-proxy-principal";
 pub(crate) const ORIGIN: &str = "mcp-proxy-origin";
 
-/// An object without incoming requests is thrown out after a little more than
-/// two minutes, unless an alarm is due.
-const ALARM: Duration = Duration::from_secs(30);
+const SESSION_ID: &str = "mcp-session-id";
 
 /// One session.
 #[durable_object(alarm)]
@@ -69,7 +67,7 @@ impl Session {
             return answer::too_long(settings.limits.body);
         };
         let headers = call::headers(request.headers());
-        let named = headers.contains_key("mcp-session-id");
+        let named = headers.contains_key(SESSION_ID);
         if self.shell.owner().is_none() && !self.begin(settings, &owner, &headers, named).await? {
             return answer::no_such_session();
         }
@@ -80,15 +78,20 @@ impl Session {
         let mut parts = http::Request::new(()).into_parts().0;
         parts.method = http::Method::from_bytes(request.method().as_ref().as_bytes()).unwrap_or_default();
         parts.headers = headers;
-        match self.shell.ask(parts, body) {
-            Some(asked) => self.respond(asked).await,
-            None => answer::no_such_session(),
+        let Some(asked) = self.shell.ask(parts, body) else { return answer::no_such_session() };
+        let response = self.respond(asked).await?;
+        if !named && response.status_code() != StatusCode::OK.as_u16() {
+            // Nobody will ever name this session.
+            self.shell.stop();
+            keep::forget(&self.shell.state).await?;
         }
+        Ok(response)
     }
 
     /// Makes the machine: of a new session, or of one that has lost its object.
     async fn begin(&self, settings: &Settings, owner: &Owner, headers: &HeaderMap, named: bool) -> Result<bool> {
-        let kept = if named { Kept::load(&self.shell.state).await? } else { None };
+        let kept = if named && settings.recovers { Kept::load(&self.shell.state).await? } else { None };
+        let kept = kept.filter(|kept| headers.get(SESSION_ID).is_some_and(|name| kept.is_called(name.as_bytes())));
         if self.shell.owner().is_some() {
             return Ok(true); // Another request was quicker.
         }
@@ -113,6 +116,7 @@ impl Session {
             replay_events: limits.replay_events,
             replay_bytes: limits.replay_bytes,
             heartbeat: limits.heartbeat,
+            patience: limits.patience,
             recovers: settings.recovers,
             resumed: kept.as_ref().map(Kept::keepsake),
             ..HttpFace::new(name)
@@ -121,7 +125,10 @@ impl Session {
             config.headers.insert(AUTHORIZATION, credentials.clone());
         }
         self.shell.start(&config, Owner { session, upstream, principal }, settings.recovers, settings.verbose);
-        self.shell.state.storage().set_alarm(ALARM).await?;
+        self.shell.state.storage().set_alarm(limits.alarm).await?;
+        if kept.is_some() {
+            keep::returned(&self.shell.state).await?;
+        }
         Ok(true)
     }
 
@@ -148,22 +155,30 @@ impl Session {
     /// nobody has come back for.
     async fn look_around(&self, settings: &Settings) -> Result<()> {
         let limits = &settings.limits;
-        let storage = self.shell.state.storage();
-        if self.shell.owner().is_none() {
-            return match self.shell.idle(limits.lifetime) {
-                true => keep::forget(&self.shell.state).await,
-                false => storage.set_alarm(limits.lifetime).await,
-            };
-        }
-        if self.shell.idle(limits.idle) {
+        let state = &self.shell.state;
+        if self.shell.owner().is_some() {
+            if !self.shell.idle(limits.idle) {
+                self.shell.tick();
+                return state.storage().set_alarm(limits.alarm).await;
+            }
             log("info", "SESSION", "idle: the connection to the server is closed");
             self.shell.stop();
-            return match settings.recovers {
-                true => storage.set_alarm(limits.lifetime).await,
-                false => keep::forget(&self.shell.state).await,
-            };
         }
-        self.shell.tick();
-        storage.set_alarm(ALARM).await
+        let kept = if settings.recovers { Kept::load(state).await? } else { None };
+        match kept {
+            Some(_) => self.await_return(limits.lifetime).await,
+            None => keep::forget(state).await,
+        }
+    }
+
+    /// Objects come and go meanwhile, so since when is not for them to know.
+    async fn await_return(&self, lifetime: Duration) -> Result<()> {
+        let state = &self.shell.state;
+        let away = Duration::from_millis(now().saturating_sub(keep::left(state, now()).await?));
+        if away < lifetime {
+            return state.storage().set_alarm(lifetime.saturating_sub(away)).await;
+        }
+        log("info", "SESSION", "forgotten: nobody has come back");
+        keep::forget(state).await
     }
 }
