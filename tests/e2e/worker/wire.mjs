@@ -17,15 +17,20 @@ export class WireClient {
   /** Every response, in the order of the requests. */
   responses = [];
   #nextId = 1;
-  #base;
+  #worker;
   #path;
   #headers;
 
   /** `headers` go with every request; one that is undefined is left out. */
   constructor(worker, { path = "/mcp", headers = {} } = {}) {
-    this.#base = worker;
+    this.#worker = worker;
     this.#path = path;
     this.#headers = headers;
+  }
+
+  /** Goes on with another Worker. */
+  move(worker) {
+    this.#worker = worker;
   }
 
   // ---- sending ----------------------------------------------------------------------------
@@ -34,7 +39,7 @@ export class WireClient {
   send(method, { path = this.#path, headers = {}, body, chunked = false } = {}) {
     const given = Object.entries({ ...this.#headers, ...headers }).filter(([, value]) => value !== undefined);
     const length = body === undefined || chunked ? {} : { "content-length": Buffer.byteLength(body) };
-    const { port } = this.#base;
+    const { port } = this.#worker;
     const all = { ...length, ...Object.fromEntries(given) };
     const request = http.request({ host: "127.0.0.1", port, method, path, headers: all, agent: false });
     if (chunked) request.setHeader("transfer-encoding", "chunked");

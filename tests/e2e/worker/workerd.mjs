@@ -44,14 +44,14 @@ export async function startWorker(variables = {}, { dir, bundle = "worker" } = {
   const storage = dir ?? join(folder, "storage");
   mkdirSync(storage, { recursive: true });
   const modules = copyModules(join(dist, bundle), folder);
-  let printed = "";
+  const printed = new Printed();
   let child;
 
   async function start(port) {
     writeFileSync(join(folder, "config.capnp"), config({ modules, variables, storage, port }));
-    child = new Process(folder, (text) => (printed += text));
+    child = new Process(folder, (text) => printed.add(text));
     return child.port().catch((error) => {
-      throw new Error(`${error.message}:\n${printed}`);
+      throw new Error(`${error.message}:\n${printed.text}`);
     });
   }
 
@@ -59,8 +59,14 @@ export async function startWorker(variables = {}, { dir, bundle = "worker" } = {
   return {
     port,
     url: `http://127.0.0.1:${port}`,
+    /** Where it stores. */
+    dir: storage,
     /** What it has printed so far, in all its lives. */
-    stderr: () => printed,
+    stderr: () => printed.text,
+    /** How often it has printed this. */
+    count: (words) => printed.count(words),
+    /** Resolves once it has printed this at least `times` times. */
+    said: (words, times = 1) => printed.said(words, times),
     /** How much memory the process has, in bytes. */
     memory: () => child.memory(),
     /** Ends it without a word, as a crash would; what it has stored stays. */
@@ -76,6 +82,33 @@ export async function startWorker(variables = {}, { dir, bundle = "worker" } = {
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** What all lives of it have printed. */
+class Printed {
+  text = "";
+  #watchers = new Set();
+
+  add(text) {
+    this.text += text;
+    for (const watcher of [...this.#watchers]) watcher();
+  }
+
+  count(words) {
+    return this.text.split(words).length - 1;
+  }
+
+  said(words, times) {
+    return new Promise((resolve) => {
+      const attempt = () => {
+        if (this.count(words) < times) return;
+        this.#watchers.delete(attempt);
+        resolve();
+      };
+      this.#watchers.add(attempt);
+      attempt();
+    });
+  }
 }
 
 /** Copies the bundle, which may be built anew meanwhile; returns its modules, the main one first. */
