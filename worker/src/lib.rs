@@ -6,6 +6,8 @@
 mod answer;
 mod body;
 mod call;
+#[cfg(feature = "crash")]
+mod crash;
 mod edge;
 mod keep;
 mod outlet;

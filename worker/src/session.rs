@@ -66,6 +66,8 @@ impl Session {
         let Some(body) = body::read(&mut request, settings.limits.body).await? else {
             return answer::too_long(settings.limits.body);
         };
+        #[cfg(feature = "crash")]
+        crate::crash::at_word_of(&body);
         let headers = call::headers(request.headers());
         let named = headers.contains_key(SESSION_ID);
         if self.shell.owner().is_none() && !self.begin(settings, &owner, &headers, named).await? {

@@ -140,6 +140,7 @@ fn e2e() -> Result<()> {
 /// The Worker on a real workerd, with the same peers.
 fn built_worker() -> Result<()> {
     worker::build()?;
+    worker::build_crash()?;
     let lint = ["clippy", "--locked", "--target", "wasm32-unknown-unknown", "--package", "mcp-proxy-worker"];
     step::run("clippy for the Worker", cargo(&lint).args(["--", "-D", "warnings"]))?;
     step::run("the Worker end to end", suite()?.arg("worker"))
