@@ -66,6 +66,7 @@ scene("a restart ends the session, where sessions do not recover", {
   variables: { SESSION_RECOVERY: "off" },
 }, async ({ server, worker, join }) => {
   const client = await join();
+  await server.seen("POST /messages notifications/initialized");
   await worker.restart();
   await server.deserted();
   const seen = server.log.length;

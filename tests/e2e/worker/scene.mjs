@@ -13,14 +13,18 @@ const HUNG_MS = 90_000;
 export const open = { PUBLIC: "1", ALLOW_HTTP: "1", UPSTREAM_TRANSPORT: "sse" };
 
 /**
- * Options: `server` (of the fixture server), `variables` (of the Worker), `bundle` (which Worker) and `skip`.
- * The body gets {t, server, worker, connect, join}: `connect` makes a client, `join` also shakes hands.
+ * Options: `server` (of the fixture server), `named` (the names of more servers, for UPSTREAMS),
+ * `variables` (of the Worker) and `bundle` (which Worker).
+ * The body gets {t, server, others, worker, connect, join}: `connect` makes a client, `join` also shakes hands.
  */
 export function scene(name, options, body) {
-  test(name, { timeout: HUNG_MS, skip: options.skip }, async (t) => {
-    const server = await startSseServer(options.server);
-    t.after(() => server.close());
-    const variables = { UPSTREAM_URL: server.url, ...open, ...options.variables };
+  test(name, { timeout: HUNG_MS }, async (t) => {
+    const names = options.named ?? [];
+    const [server, ...others] = await Promise.all(["", ...names].map(() => startSseServer(options.server)));
+    t.after(() => Promise.all([server, ...others].map((each) => each.close())));
+    const urls = Object.fromEntries(names.map((name, at) => [name, others[at].url]));
+    const upstream = options.named ? { UPSTREAMS: JSON.stringify(urls) } : { UPSTREAM_URL: server.url };
+    const variables = { ...upstream, ...open, ...options.variables };
     const worker = await startWorker(variables, { bundle: options.bundle });
     t.after(() => worker.stop());
     const clients = [];
@@ -35,6 +39,6 @@ export function scene(name, options, body) {
       await client.open(extra.handshake);
       return client;
     };
-    await body({ t, server, worker, connect, join });
+    await body({ t, server, others, worker, connect, join });
   });
 }

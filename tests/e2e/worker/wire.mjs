@@ -33,6 +33,11 @@ export class WireClient {
     this.#worker = worker;
   }
 
+  /** Goes on at another path. */
+  at(path) {
+    this.#path = path;
+  }
+
   // ---- sending ----------------------------------------------------------------------------
 
   /** Sends a request; resolves once the head of its response is there. */
