@@ -5,7 +5,7 @@ use http::{HeaderValue, header::AUTHORIZATION};
 use mcp_proxy_core::{Config, Door, KeepAlive, Transport};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use worker::Env;
+use worker::{Env, Url};
 
 /// How often an idle server is asked for a sign of life. The path to it gives a
 /// silent stream up after two minutes.
@@ -205,7 +205,7 @@ impl Reader<'_> {
             self.problems.push(format!("{what} is not an https URL."));
             return None;
         };
-        let plain = url.trim_start().get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http:/"));
+        let plain = Url::parse(url).is_ok_and(|url| url.scheme() == "http");
         if plain && !self.switch("ALLOW_HTTP", false) {
             self.problems.push(format!("{what} must be an https URL; ALLOW_HTTP=1 allows http."));
         }
