@@ -31,18 +31,21 @@ const handlers = [
   [ListRootsRequestSchema, () => ({ roots: [{ uri: "file:///home/ada", name: "home" }] })],
 ];
 
+/** Starts a proxy of this shell and connects the SDK's client to it. */
+export const connectClient = (shell, url) =>
+  connectOver(new StdioClientTransport({ command: shell.command, args: shell.args(url), stderr: "pipe" }));
+
 /**
- * Starts a proxy of this shell and connects the SDK's client to it. `received` has every message
- * as the transport delivered it; `seen` resolves with the first notification of a method that fits.
+ * Connects the SDK's client over this transport. `received` has every message as the transport
+ * delivered it; `seen` resolves with the first notification of a method that fits.
  */
-export async function connectClient(shell, url) {
+export async function connectOver(transport) {
   const client = new Client(
     { name: "e2e", version: "1" },
     { capabilities: { sampling: {}, elicitation: {}, roots: { listChanged: true } } },
   );
   for (const [schema, handle] of handlers) client.setRequestHandler(schema, handle);
   const notifications = collect(client);
-  const transport = new StdioClientTransport({ command: shell.command, args: shell.args(url), stderr: "pipe" });
   await client.connect(transport);
   const received = [];
   const { onmessage } = transport;

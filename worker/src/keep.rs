@@ -4,10 +4,12 @@
 use bytes::Bytes;
 use mcp_proxy_core::Keepsake;
 use serde::{Deserialize, Serialize};
+use subtle::ConstantTimeEq;
 use worker::{Result, State};
 
 const KEY: &str = "session";
-const IDLE_SINCE: &str = "idle-since";
+/// Since when the session has no machine, in milliseconds.
+const LEFT: &str = "left";
 
 /// A session that can be opened again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -35,6 +37,11 @@ impl Kept {
         }
     }
 
+    /// Whether this is its name. Takes a time that does not tell how much fits.
+    pub(crate) fn is_called(&self, name: &[u8]) -> bool {
+        self.session.as_bytes().ct_eq(name).into()
+    }
+
     pub(crate) fn keepsake(&self) -> Keepsake {
         Keepsake {
             initialize: self.initialize.clone().into(),
@@ -52,18 +59,18 @@ impl Kept {
     }
 }
 
-/// Since when nobody has needed the object; from now on, if that was not known.
-pub(crate) async fn idle_since(state: &State, now: u64) -> Result<u64> {
-    if let Some(since) = state.storage().get(IDLE_SINCE).await? {
+/// Since when nobody has come back to the session: since now, if this was not asked before.
+pub(crate) async fn left(state: &State, now: u64) -> Result<u64> {
+    if let Some(since) = state.storage().get(LEFT).await? {
         return Ok(since);
     }
-    state.storage().put(IDLE_SINCE, now).await?;
+    state.storage().put(LEFT, now).await?;
     Ok(now)
 }
 
-/// The object is needed again.
-pub(crate) async fn used(state: &State) -> Result<()> {
-    state.storage().delete(IDLE_SINCE).await.map(drop)
+/// Somebody has come back.
+pub(crate) async fn returned(state: &State) -> Result<()> {
+    state.storage().delete(LEFT).await.map(drop)
 }
 
 /// Forgets the session.

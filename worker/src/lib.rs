@@ -5,6 +5,8 @@
 
 mod answer;
 mod call;
+#[cfg(feature = "crash")]
+mod crash;
 mod edge;
 mod keep;
 mod outlet;

@@ -22,9 +22,7 @@ pub(crate) const PRINCIPAL: &str = "mcp-proxy-principal";
 pub(crate) const ORIGIN: &str = "mcp-proxy-origin";
 pub(crate) const LENGTH: &str = "mcp-proxy-length";
 
-/// An object without incoming requests is thrown out after a little more than
-/// two minutes, unless an alarm is due.
-const ALARM: Duration = Duration::from_secs(30);
+const SESSION_ID: &str = "mcp-session-id";
 
 /// One session.
 #[durable_object(alarm)]
@@ -75,7 +73,9 @@ impl Session {
             return answer::too_long(limit);
         }
         let body = Uint8Array::new(&body).to_vec();
-        let named = headers.contains_key("mcp-session-id");
+        #[cfg(feature = "crash")]
+        crate::crash::at_word_of(&body);
+        let named = headers.contains_key(SESSION_ID);
         if self.shell.owner().is_none() && !self.begin(settings, &owner, &headers, named).await? {
             return answer::no_such_session();
         }
@@ -86,10 +86,8 @@ impl Session {
         let mut parts = http::Request::new(()).into_parts().0;
         parts.method = http::Method::from_bytes(request.method().as_ref().as_bytes()).unwrap_or_default();
         parts.headers = headers;
-        match self.shell.ask(parts, body) {
-            Some(asked) => self.respond(asked).await,
-            None => answer::no_such_session(),
-        }
+        let Some(asked) = self.shell.ask(parts, body) else { return answer::no_such_session() };
+        self.respond(asked).await
     }
 
     /// Makes the machine: of a new session, or of one that has lost its object.
@@ -97,7 +95,8 @@ impl Session {
         if self.shell.over() {
             return Ok(false);
         }
-        let kept = if named { Kept::load(&self.shell.state).await? } else { None };
+        let kept = if named && settings.recovers { Kept::load(&self.shell.state).await? } else { None };
+        let kept = kept.filter(|kept| headers.get(SESSION_ID).is_some_and(|name| kept.is_called(name.as_bytes())));
         if self.shell.owner().is_some() {
             return Ok(true); // Another request was quicker.
         }
@@ -122,6 +121,7 @@ impl Session {
             replay_events: limits.replay_events,
             replay_bytes: limits.replay_bytes,
             heartbeat: limits.heartbeat,
+            patience: limits.patience,
             recovers: settings.recovers,
             resumed: kept.as_ref().map(Kept::keepsake),
             ..HttpFace::new(name)
@@ -131,8 +131,8 @@ impl Session {
         }
         self.shell.start(&config, Owner { session, upstream, principal }, settings.recovers, settings.verbose);
         if named {
-            keep::used(&self.shell.state).await?;
-            self.shell.state.storage().set_alarm(ALARM).await?;
+            keep::returned(&self.shell.state).await?;
+            self.shell.state.storage().set_alarm(limits.alarm).await?;
         }
         Ok(true)
     }
@@ -142,8 +142,8 @@ impl Session {
         let Ok(parts) = begun.await else {
             return answer::refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, "the session has ended");
         };
-        if parts.headers.contains_key("mcp-session-id") {
-            self.shell.state.storage().set_alarm(ALARM).await?;
+        if let (true, Ok(settings)) = (parts.headers.contains_key(SESSION_ID), &self.settings) {
+            self.shell.state.storage().set_alarm(settings.limits.alarm).await?;
         }
         let headers = Headers::new();
         for (name, value) in &parts.headers {
@@ -168,33 +168,30 @@ impl Session {
     /// nobody has come back for.
     async fn look_around(&self, settings: &Settings) -> Result<()> {
         let limits = &settings.limits;
-        let storage = self.shell.state.storage();
-        if self.shell.owner().is_none() {
-            return self.wait_for_the_end(limits.lifetime).await;
-        }
-        if self.shell.idle(limits.idle) {
+        let state = &self.shell.state;
+        if self.shell.owner().is_some() {
+            if !self.shell.idle(limits.idle) {
+                self.shell.tick();
+                return state.storage().set_alarm(limits.alarm).await;
+            }
             log("info", "SESSION", "idle: the connection to the server is closed");
             self.shell.stop();
-            return match settings.recovers {
-                true => self.wait_for_the_end(limits.lifetime).await,
-                false => keep::forget(&self.shell.state).await,
-            };
         }
-        self.shell.tick();
-        storage.set_alarm(ALARM).await
-    }
-
-    /// Forgets the session once nobody has come back for it for so long.
-    async fn wait_for_the_end(&self, lifetime: Duration) -> Result<()> {
-        let state = &self.shell.state;
-        if Kept::load(state).await?.is_none() {
-            return keep::forget(state).await;
-        }
-        let since = keep::idle_since(state, now()).await?;
-        let idle = Duration::from_millis(now().saturating_sub(since));
-        match lifetime.checked_sub(idle).filter(|rest| !rest.is_zero()) {
-            Some(rest) => state.storage().set_alarm(rest).await,
+        let kept = if settings.recovers { Kept::load(state).await? } else { None };
+        match kept {
+            Some(_) => self.await_return(limits.lifetime).await,
             None => keep::forget(state).await,
         }
+    }
+
+    /// Objects come and go meanwhile, so since when is not for them to know.
+    async fn await_return(&self, lifetime: Duration) -> Result<()> {
+        let state = &self.shell.state;
+        let away = Duration::from_millis(now().saturating_sub(keep::left(state, now()).await?));
+        if away < lifetime {
+            return state.storage().set_alarm(lifetime.saturating_sub(away)).await;
+        }
+        log("info", "SESSION", "forgotten: nobody has come back");
+        keep::forget(state).await
     }
 }

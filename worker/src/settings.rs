@@ -5,7 +5,7 @@ use http::{HeaderValue, header::AUTHORIZATION};
 use mcp_proxy_core::{Config, Door, KeepAlive, Transport};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use worker::Env;
+use worker::{Env, Url};
 
 /// How often an idle server is asked for a sign of life. The path to it gives a
 /// silent stream up after two minutes.
@@ -47,6 +47,10 @@ pub(crate) struct Limits {
     pub(crate) replay_events: usize,
     pub(crate) replay_bytes: usize,
     pub(crate) heartbeat: Duration,
+    /// How long a client may let a response lie unread.
+    pub(crate) patience: Duration,
+    /// How often a session looks around: whether it is idle, and whether its server lives.
+    pub(crate) alarm: Duration,
     pub(crate) idle: Duration,
     pub(crate) lifetime: Duration,
 }
@@ -74,6 +78,8 @@ impl Settings {
                 replay_events: reader.size("REPLAY_EVENTS", 512),
                 replay_bytes: reader.size("REPLAY_BYTES", 1 << 20),
                 heartbeat: reader.seconds("HEARTBEAT_SECONDS", 15),
+                patience: reader.seconds("STALL_SECONDS", 30),
+                alarm: reader.alarm(),
                 idle: reader.seconds("IDLE_SECONDS", 300),
                 lifetime: reader.seconds("SESSION_TTL_SECONDS", 24 * 60 * 60),
             },
@@ -114,6 +120,16 @@ impl Reader<'_> {
 
     fn seconds(&mut self, name: &str, default: u64) -> Duration {
         Duration::from_secs(self.number(name).unwrap_or(default))
+    }
+
+    /// An object without incoming requests is thrown out after a little more than
+    /// two minutes, unless an alarm is due.
+    fn alarm(&mut self) -> Duration {
+        let seconds = self.number("ALARM_SECONDS").unwrap_or(30);
+        if !(1..=60).contains(&seconds) {
+            self.problems.push(format!("ALARM_SECONDS must be 1 to 60, not {seconds}."));
+        }
+        Duration::from_secs(seconds)
     }
 
     fn switch(&mut self, name: &str, default: bool) -> bool {
@@ -189,7 +205,7 @@ impl Reader<'_> {
             self.problems.push(format!("{what} is not an https URL."));
             return None;
         };
-        let plain = url.trim_start().get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http:/"));
+        let plain = Url::parse(url).is_ok_and(|url| url.scheme() == "http");
         if plain && !self.switch("ALLOW_HTTP", false) {
             self.problems.push(format!("{what} must be an https URL; ALLOW_HTTP=1 allows http."));
         }

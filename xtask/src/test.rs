@@ -142,6 +142,7 @@ fn e2e() -> Result<()> {
 fn built_worker() -> Result<()> {
     worker::build()?;
     tools::chromium();
+    worker::build_crash()?;
     let lint = ["clippy", "--locked", "--target", "wasm32-unknown-unknown", "--package", "mcp-proxy-worker"];
     step::run("clippy for the Worker", cargo(&lint).args(["--", "-D", "warnings"]))?;
     step::run("the Worker end to end", suite()?.arg("worker"))

@@ -33,23 +33,30 @@ const USUAL_PORT: u16 = 8787;
 
 /// Builds `dist/worker/`.
 pub(crate) fn build() -> Result<()> {
+    // A developer who waits for `wrangler dev` gains nothing from fewer bytes.
+    let is_tried = std::env::var_os("WRANGLER_COMMAND").is_some_and(|command| command == "dev");
+    build_into("worker", if is_tried { &["--no-opt"] } else { &[] }, &[])?;
+    check_size(&dist().join("worker"))
+}
+
+/// Builds `dist/worker-crash/`, which panics when a test tells it to.
+pub(crate) fn build_crash() -> Result<()> {
+    build_into("worker-crash", &["--no-opt"], &["--features", "crash"])
+}
+
+fn build_into(folder: &str, options: &[&str], features: &[&str]) -> Result<()> {
     tools::targets()?;
     node_packages()?;
     let mut command = Command::new(tools::worker_build(WORKER_BUILD)?);
-    command.arg("worker").args(["--profile", "worker", "--out-dir"]).arg(dist().join("worker"));
-    // A developer who waits for `wrangler dev` gains nothing from fewer bytes.
-    if std::env::var_os("WRANGLER_COMMAND").is_some_and(|command| command == "dev") {
-        command.arg("--no-opt");
-    }
-    command.args(["--", "--locked"]).current_dir(root());
+    command.arg("worker").args(["--profile", "worker", "--out-dir"]).arg(dist().join(folder)).args(options);
+    command.args(["--", "--locked"]).args(features).current_dir(root());
     command.env("CARGO_TARGET_DIR", root().join(target()));
     command.env("WASM_BINDGEN_BIN", tools::wasm_bindgen(&locked_version("wasm-bindgen")?)?);
     // On Windows scripts cannot be started; worker-build then helps itself.
     if !cfg!(windows) {
         command.env("ESBUILD_BIN", node_program("esbuild")).env("WASM_OPT_BIN", node_program("wasm-opt"));
     }
-    step::run("build the Worker", &mut command)?;
-    check_size(&dist().join("worker"))
+    step::run("build the Worker", &mut command)
 }
 
 /// The npm packages of the repository. Wrangler, which is one of them, may be

@@ -334,16 +334,21 @@ fn an_answer_that_is_no_longer_kept_is_told_to_whoever_asks_for_it() {
     bench.finished(11);
     bench.ask(12, "GET", &[EVENTS, NAMED, ("last-event-id", &first)], "");
     bench.responded(12, 200);
-    let lost = heard(&mut bench, 12);
+    let event = bench.received(12);
+    let lost: Value =
+        serde_json::from_str(event.lines().find_map(|line| line.strip_prefix("data: ")).unwrap()).unwrap();
     assert_eq!((&lost["id"], &lost["error"]["data"]["delivered"]), (&json!(1), &json!("maybe")));
     bench.finished(12);
     bench.silent();
+    is_over(&mut bench, 13, &event_id(&event));
 }
 
 #[test]
 fn an_event_id_that_is_none_of_ours_only_listens() {
     let (mut bench, _) = open();
-    for (exchange, id) in [(10, "x"), (11, "1-2"), (12, "00000000-1-1-!"), (13, "zz-1-1"), (14, "00000000-1-1")] {
+    for (exchange, id) in
+        [(10, "x"), (11, "1-2"), (12, "00000000-1-1-!"), (13, "zz-1-1"), (14, "00000000-1-1"), (15, "00000000-1-1-")]
+    {
         bench.ask(exchange, "GET", &[EVENTS, NAMED, ("last-event-id", id)], "");
         if exchange > 10 {
             bench.finished(exchange - 1);
@@ -402,8 +407,39 @@ fn a_cancelled_request_ends_its_stream_and_reaches_the_server() {
     post(&mut bench, 11, r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#);
     bench.responded(11, 202);
     bench.finished(11);
+    let last = bench.received(10);
+    bench.took(10, last.len());
     bench.finished(10);
     bench.called("POST notifications/cancelled");
+    is_over(&mut bench, 12, &event_id(&last));
+}
+
+/// A client that comes back after this event is told not to.
+#[track_caller]
+fn is_over(bench: &mut Bench, exchange: u64, last: &str) {
+    bench.ask(exchange, "GET", &[EVENTS, NAMED, ("last-event-id", last)], "");
+    bench.responded(exchange, 204);
+    bench.finished(exchange);
+    bench.silent();
+}
+
+#[test]
+fn a_client_that_has_seen_the_answer_is_told_not_to_come_back() {
+    let (mut bench, stream) = open();
+    listening(&mut bench, 9);
+    let first = running(&mut bench, 10, "1");
+    bench.event(stream, r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}"#);
+    let answer = bench.received(10);
+    bench.took(10, answer.len());
+    bench.finished(10);
+    is_over(&mut bench, 11, &event_id(&answer));
+    bench.ask(12, "GET", &[EVENTS, NAMED, ("last-event-id", &first)], "");
+    bench.responded(12, 200);
+    assert_eq!(bench.received(12), answer);
+    bench.finished(12);
+    // Whoever listens has noticed nothing of it.
+    bench.event(stream, r#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
+    assert_eq!(heard(&mut bench, 9)["method"], "notifications/x");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 // The built Worker on a real workerd: the runtime of Cloudflare as a process of its own, with the
 // storage of Durable Objects in a folder, so that it can be killed and started again.
-// It serves dist/worker (MCP_PROXY_DIST says where dist/ is) and reaches private addresses only.
+// It serves a bundle of dist/ (MCP_PROXY_DIST says where that is) and reaches private addresses only.
 
 import { spawn } from "node:child_process";
 import {
@@ -20,7 +20,8 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { dist } from "../shells.mjs";
 
-const bundle = join(dist, "worker");
+/** What a release has, and what panics when a test tells it to. */
+const BUNDLES = ["worker", "worker-crash"];
 const settings = fileURLToPath(new URL("../../../wrangler.toml", import.meta.url));
 const KINDS = { ".js": "esModule", ".wasm": "wasm" };
 
@@ -29,25 +30,28 @@ const program = () => createRequire(import.meta.url)("workerd").default;
 
 /** What is missing to run the tests of the Worker, as sentences. */
 export const missing = () =>
-  existsSync(join(bundle, "index.js")) ? [] : [`no Worker at ${bundle}; build it with \`cargo xtask build worker\``];
+  BUNDLES.map((name) => join(dist, name))
+    .filter((folder) => !existsSync(join(folder, "index.js")))
+    .map((folder) => `no Worker at ${folder}; \`cargo xtask test worker\` builds it`);
 
 /**
  * Starts the Worker with these variables and secrets (what is not a string becomes JSON) and
- * resolves once it listens. What it stores is kept in `dir`, or in a folder that goes with `stop`.
+ * resolves once it listens. What it stores is kept in `dir`, or in a folder that goes with `stop`;
+ * `bundle` is the one of dist/ that it serves.
  */
-export async function startWorker(variables = {}, { dir } = {}) {
+export async function startWorker(variables = {}, { dir, bundle = "worker" } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "mcp-proxy-worker-"));
   const storage = dir ?? join(folder, "storage");
   mkdirSync(storage, { recursive: true });
-  const modules = copyModules(folder);
-  let printed = "";
+  const modules = copyModules(join(dist, bundle), folder);
+  const printed = new Printed();
   let child;
 
   async function start(port) {
     writeFileSync(join(folder, "config.capnp"), config({ modules, variables, storage, port }));
-    child = new Process(folder, (text) => (printed += text));
+    child = new Process(folder, (text) => printed.add(text));
     return child.port().catch((error) => {
-      throw new Error(`${error.message}:\n${printed}`);
+      throw new Error(`${error.message}:\n${printed.text}`);
     });
   }
 
@@ -55,8 +59,16 @@ export async function startWorker(variables = {}, { dir } = {}) {
   return {
     port,
     url: `http://127.0.0.1:${port}`,
+    /** Where it stores. */
+    dir: storage,
     /** What it has printed so far, in all its lives. */
-    stderr: () => printed,
+    stderr: () => printed.text,
+    /** How often it has printed this. */
+    count: (words) => printed.count(words),
+    /** Resolves once it has printed this at least `times` times. */
+    said: (words, times = 1) => printed.said(words, times),
+    /** How much memory the process has, in bytes. */
+    memory: () => child.memory(),
     /** Ends it without a word, as a crash would; what it has stored stays. */
     kill: () => child.kill(),
     /** Ends it in the same way and starts it again, at the same address and with what it has stored. */
@@ -72,8 +84,35 @@ export async function startWorker(variables = {}, { dir } = {}) {
   };
 }
 
+/** What all lives of it have printed. */
+class Printed {
+  text = "";
+  #watchers = new Set();
+
+  add(text) {
+    this.text += text;
+    for (const watcher of [...this.#watchers]) watcher();
+  }
+
+  count(words) {
+    return this.text.split(words).length - 1;
+  }
+
+  said(words, times) {
+    return new Promise((resolve) => {
+      const attempt = () => {
+        if (this.count(words) < times) return;
+        this.#watchers.delete(attempt);
+        resolve();
+      };
+      this.#watchers.add(attempt);
+      attempt();
+    });
+  }
+}
+
 /** Copies the bundle, which may be built anew meanwhile; returns its modules, the main one first. */
-function copyModules(folder) {
+function copyModules(bundle, folder) {
   const names = readdirSync(bundle).filter((name) => KINDS[extname(name)]);
   for (const name of names) copyFileSync(join(bundle, name), join(folder, name));
   return names.sort((one, other) => (other === "index.js") - (one === "index.js"));
@@ -116,6 +155,13 @@ class Process {
     });
     failed.catch(() => {});
     return Promise.race([listening, failed]);
+  }
+
+  /** Where there is no /proc, there is nothing to see. */
+  memory() {
+    const status = `/proc/${this.#child.pid}/status`;
+    if (!existsSync(status)) return undefined;
+    return 1024 * Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(status, "utf8"))[1]);
   }
 
   kill() {

@@ -73,8 +73,9 @@ impl Proxy {
     }
 
     pub(super) fn client_waits_no_longer(&mut self, id: &Id) {
+        let now = self.now;
         if let Some(front) = self.http() {
-            front.settle(id);
+            front.settle(now, id);
             self.drain_front();
         }
     }

@@ -253,11 +253,10 @@ impl HttpFront {
         refusal::accepts(headers, &[EVENTS])?;
         match self.streams.resume(refusal::text(headers, &LAST_EVENT_ID)) {
             Resumed::Stream(stream, lost, missed) => self.resume(now, exchange, stream, &lost, missed),
-            // A client is back for answers that nobody has any more.
-            Resumed::Lost(ids) => {
-                let events = ids.iter().flat_map(tell_lost).collect();
-                self.respond_once(now, exchange, head(StatusCode::OK, Some(EVENTS)), events);
-            }
+            // As for any event stream, this status says: do not come back. Some clients
+            // take an error for no answer, and would come back for ever.
+            Resumed::Over => self.respond_once(now, exchange, head(StatusCode::NO_CONTENT, None), Bytes::new()),
+            Resumed::Lost(ids) => self.tell_lost(now, exchange, &ids),
             Resumed::Unknown => {
                 if let Some(old) = self.streams.listening() {
                     self.finish(old);
@@ -279,7 +278,7 @@ impl HttpFront {
             self.abort(old);
         }
         self.start(now, exchange, stream);
-        for event in lost.iter().map(tell_lost).map(Bytes::from).chain(missed) {
+        for event in lost.iter().map(|id| Bytes::from(lost_answer(None, id))).chain(missed) {
             self.send(now, exchange, event);
         }
         if self.streams.complete(stream) {
@@ -288,6 +287,14 @@ impl HttpFront {
         if self.streams.listening() == Some(exchange) {
             self.say_waiting(now, stream);
         }
+    }
+
+    /// A client is back for answers that nobody has any more.
+    fn tell_lost(&mut self, now: Time, exchange: ExchangeId, ids: &[Id]) {
+        let last = self.streams.last_id();
+        let event = |(at, id)| lost_answer(Some(&*last).filter(|_| at + 1 == ids.len()), id);
+        let events = ids.iter().enumerate().flat_map(event);
+        self.respond_once(now, exchange, head(StatusCode::OK, Some(EVENTS)), events.collect());
     }
 
     fn delete(&mut self, now: Time, exchange: ExchangeId, headers: &HeaderMap) -> Result<Vec<Heard>, Refusal> {
@@ -354,11 +361,18 @@ impl HttpFront {
         self.finish(exchange);
     }
 
-    /// A request needs no answer any more.
-    pub(crate) fn settle(&mut self, id: &Id) {
-        if let Some(stream) = self.streams.settle(id) {
-            self.finish_complete(stream);
+    /// A request needs no answer any more. Its client sees that the stream is
+    /// complete without one.
+    pub(crate) fn settle(&mut self, now: Time, id: &Id) {
+        let Some(stream) = self.streams.settle(id) else { return };
+        if self.primes()
+            && self.streams.complete(stream)
+            && let Some(exchange) = self.streams.exchange(stream)
+        {
+            let last = self.streams.prime(stream);
+            self.send(now, exchange, last);
         }
+        self.finish_complete(stream);
     }
 
     fn finish_complete(&mut self, stream: u64) {
@@ -452,12 +466,17 @@ impl HttpFront {
     /// Begins the response of a new stream, with its first bytes.
     fn begin(&mut self, now: Time, exchange: ExchangeId, stream: u64) {
         self.start(now, exchange, stream);
-        let primes = matches!(&self.session, Session::Open(version) if era::primes(version));
-        let first = match primes && self.face.replay_events > 0 {
+        let first = match self.primes() {
             true => self.streams.prime(stream),
             false => Bytes::from_static(COMMENT),
         };
         self.send(now, exchange, first);
+    }
+
+    /// Whether the client understands an event without a message.
+    fn primes(&self) -> bool {
+        let reads = matches!(&self.session, Session::Open(version) if era::primes(version));
+        reads && self.face.replay_events > 0
     }
 
     fn start(&mut self, now: Time, exchange: ExchangeId, stream: u64) {
@@ -526,11 +545,11 @@ impl HttpFront {
     }
 }
 
-/// The event for an answer that nobody has any more. It has no id, so it is told
-/// again to a client that loses it too.
-fn tell_lost(id: &Id) -> Vec<u8> {
+/// The event for an answer that nobody has any more. Without an id of its own it
+/// is told again to a client that loses it too.
+fn lost_answer(event: Option<&str>, id: &Id) -> Vec<u8> {
     let text = "the connection was lost, and the answer with it; the request may have been carried out";
-    streams::event(None, Failure::new(Phase::Stream, Delivered::Maybe, text).answer(id))
+    streams::event(event, Failure::new(Phase::Stream, Delivered::Maybe, text).answer(id))
 }
 
 fn head(status: StatusCode, kind: Option<&'static str>) -> response::Parts {

@@ -70,6 +70,8 @@ pub(super) enum Resumed {
     /// This stream goes on. The client has missed the answers to these, which
     /// nobody has any more, and these events.
     Stream(u64, Vec<Id>, Vec<Bytes>),
+    /// There is nothing more to say, and the client has seen the rest.
+    Over,
     /// The stream is gone, and with it the answers to these.
     Lost(Vec<Id>),
     /// Nothing of ours, or nothing that matters.
@@ -162,7 +164,7 @@ impl Streams {
         event
     }
 
-    /// The first event of a stream, which gives the client an id to come back with.
+    /// An event without a message, which gives the client an id to come back with.
     pub(super) fn prime(&mut self, at: u64) -> Bytes {
         Bytes::from(format!("id: {}\nretry: {RETRY}\ndata: \n\n", self.id(at)))
     }
@@ -225,16 +227,27 @@ impl Streams {
     /// What the id of the last event that a client has seen leads to.
     pub(super) fn resume(&self, last: &str) -> Resumed {
         let Some(place) = Place::parse(last) else { return Resumed::Unknown };
-        let stream = self.streams.get(&place.stream).filter(|_| place.epoch == self.epoch);
-        match stream {
-            Some(stream) => {
-                let lost = stream.forgotten.iter().filter(|(at, _)| *at > place.said).map(|(_, id)| id.clone());
-                let missed = stream.log.iter().filter(|event| event.at > place.said).map(|event| event.bytes.clone());
-                Resumed::Stream(place.stream, lost.collect(), missed.collect())
-            }
-            None if place.awaited.is_empty() => Resumed::Unknown,
-            None => Resumed::Lost(place.awaited),
+        if place.awaited.as_ref().is_some_and(Vec::is_empty) {
+            return Resumed::Over;
         }
+        let stream = self.streams.get(&place.stream).filter(|_| place.epoch == self.epoch);
+        match (stream, place.awaited) {
+            (Some(stream), _) => {
+                let lost = stream.forgotten.iter().filter(|(at, _)| *at > place.said);
+                let lost: Vec<Id> = lost.map(|(_, id)| id.clone()).collect();
+                let missed = stream.log.iter().filter(|event| event.at > place.said);
+                let missed: Vec<Bytes> = missed.map(|event| event.bytes.clone()).collect();
+                let over = lost.is_empty() && missed.is_empty() && self.complete(place.stream);
+                if over { Resumed::Over } else { Resumed::Stream(place.stream, lost, missed) }
+            }
+            (None, None) => Resumed::Unknown,
+            (None, Some(lost)) => Resumed::Lost(lost),
+        }
+    }
+
+    /// The id of an event after which there is nothing more to come back for.
+    pub(super) fn last_id(&self) -> String {
+        format!("{:08x}-0-0-{}", self.epoch, BASE64.encode("[]"))
     }
 }
 
@@ -258,7 +271,8 @@ struct Place {
     epoch: u32,
     stream: u64,
     said: u64,
-    awaited: Vec<Id>,
+    /// Not told by streams that answer no request.
+    awaited: Option<Vec<Id>>,
 }
 
 impl Place {
@@ -266,9 +280,16 @@ impl Place {
         let mut parts = text.splitn(4, '-');
         let epoch = u32::from_str_radix(parts.next()?, 16).ok()?;
         let (stream, said) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        let list = BASE64.decode(parts.next().unwrap_or_default()).ok()?;
-        let ids: Vec<&RawValue> = if list.is_empty() { Vec::new() } else { serde_json::from_slice(&list).ok()? };
-        let awaited = ids.into_iter().map(|id| Id::parse(id.get())).collect::<Option<_>>()?;
+        let awaited = match parts.next() {
+            Some(list) => Some(ids(list)?),
+            None => None,
+        };
         Some(Self { epoch, stream, said, awaited })
     }
+}
+
+fn ids(list: &str) -> Option<Vec<Id>> {
+    let list = BASE64.decode(list).ok()?;
+    let ids: Vec<&RawValue> = serde_json::from_slice(&list).ok()?;
+    ids.into_iter().map(|id| Id::parse(id.get())).collect()
 }

@@ -1,0 +1,248 @@
+// Who may come in, and whose a session is.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { scene } from "./scene.mjs";
+import { TYPES } from "./wire.mjs";
+import { startWorker } from "./workerd.mjs";
+
+const HUNG_MS = 60_000;
+const TOKEN = "correct-horse-battery";
+const bearer = (token) => ({ authorization: `Bearer ${token}` });
+const initialize = JSON.stringify({
+  jsonrpc: "2.0",
+  id: 1,
+  method: "initialize",
+  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "x", version: "1" } },
+});
+
+// ---- the token ------------------------------------------------------------------------------
+
+scene("whoever has the token comes in", {
+  variables: { PUBLIC: "0", FRONT_TOKEN: TOKEN },
+}, async ({ server, worker, join }) => {
+  for (const scheme of ["Bearer", "bearer", "BEARER"]) {
+    const client = await join({ headers: { authorization: `${scheme} ${TOKEN}` } });
+    assert.ok((await client.call("echo")).result);
+    assert.ok(!worker.stderr().includes(client.session));
+  }
+  assert.ok(server.log.every(({ headers }) => headers.authorization === undefined), "it is not for the server");
+  assert.ok(!worker.stderr().includes(TOKEN));
+});
+
+scene("whoever has another does not", {
+  variables: { PUBLIC: "0", FRONT_TOKEN: TOKEN },
+}, async ({ server, connect, join }) => {
+  const client = await join({ headers: bearer(TOKEN) });
+  await server.seen("POST /messages notifications/initialized");
+  const seen = server.log.length;
+  const wrong = [undefined, "", TOKEN, "Bearer", "Bearer ", `Bearer ${TOKEN}x`, `Bearer ${TOKEN.slice(1)}`, `Basic ${TOKEN}`];
+  for (const authorization of wrong) {
+    for (const [method, body] of [["POST", initialize], ["GET"], ["DELETE"], ["PUT", "{}"]]) {
+      const headers = { ...client.named(), authorization };
+      const response = await connect().send(method, { headers, body });
+      assert.equal(response.status, 401, `${method} ${authorization}`);
+      assert.equal(response.headers["www-authenticate"], "Bearer");
+      assert.ok((await response.json()).error.message);
+    }
+  }
+  assert.equal(server.log.length, seen);
+  assert.ok((await client.call("echo")).result);
+});
+
+// ---- whose a session is ---------------------------------------------------------------------
+
+const forwarding = { PUBLIC: "0", FORWARD_AUTHORIZATION: "1" };
+
+scene("a session belongs to whoever opened it", { variables: forwarding }, async ({ server, worker, join, connect }) => {
+  const ada = await join({ headers: bearer("ada") });
+  assert.ok((await ada.call("echo")).result);
+  assert.ok(server.log.every(({ headers }) => headers.authorization === "Bearer ada"));
+  const intrude = async () => {
+    const seen = server.log.length;
+    for (const [authorization, status] of [
+      ["Bearer eve", 404],
+      ["Bearer ADA", 404],
+      ["Basic ada", 404],
+      [undefined, 401],
+    ]) {
+      for (const [method, body] of [["POST", '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'], ["GET"], ["DELETE"]]) {
+        const response = await connect().send(method, { headers: { ...ada.named(), authorization }, body });
+        assert.equal(response.status, status, `${method} ${authorization}`);
+      }
+    }
+    assert.equal(server.log.length, seen, "nothing reaches the server");
+  };
+  await intrude();
+  assert.ok((await ada.call("echo")).result);
+  await worker.restart();
+  await server.deserted();
+  await intrude();
+  assert.ok((await ada.call("echo")).result);
+  assert.ok(server.log.every(({ headers }) => headers.authorization === "Bearer ada"));
+  assert.ok(!worker.stderr().includes("ada"));
+});
+
+scene("without credentials only where everybody may try", {
+  variables: { ...forwarding, PUBLIC: "1" },
+}, async ({ server, join, connect }) => {
+  const nobody = await join();
+  assert.ok((await nobody.call("echo")).result);
+  assert.ok(server.log.every(({ headers }) => headers.authorization === undefined));
+  const ada = await join({ headers: bearer("ada") });
+  for (const [client, headers] of [
+    [nobody, bearer("ada")],
+    [ada, {}],
+  ])
+    assert.equal((await connect({ headers }).send("GET", { headers: client.named() })).status, 404);
+});
+
+scene("a session id that was made up leads nowhere", {}, async ({ server, worker, join, connect }) => {
+  const { session } = await join();
+  await server.seen("POST /messages notifications/initialized");
+  const [object, secret] = session.split(".");
+  const forged = [
+    "x",
+    "..",
+    object,
+    `${object}.`,
+    `${object}.${"0".repeat(secret.length)}`,
+    `${object}.${secret.slice(1)}`,
+    `${object}.${secret}0`,
+    `${object}.${secret.toUpperCase()}x`,
+    `${"0".repeat(object.length)}.${secret}`,
+    `${object.replace(/.$/, (last) => (last === "0" ? "1" : "0"))}.${secret}`,
+    "0".repeat(8000),
+  ];
+  const attempt = async () => {
+    const seen = server.log.length;
+    for (const id of forged) {
+      const headers = { ...TYPES, "mcp-session-id": id };
+      for (const [method, body] of [["POST", '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'], ["POST", initialize], ["GET"], ["DELETE"]])
+        assert.equal((await connect().send(method, { headers, body })).status, 404, `${method} ${id}`);
+    }
+    assert.equal(server.log.length, seen, "nothing reaches the server");
+  };
+  await attempt();
+  await worker.restart();
+  await server.deserted();
+  await attempt();
+});
+
+// ---- pages ----------------------------------------------------------------------------------
+
+const APP = "https://app.example";
+
+scene("pages of allowed origins may call", {
+  variables: { ALLOWED_ORIGINS: `https://other.example, ${APP}/` },
+}, async ({ worker, join, connect }) => {
+  for (const origin of [APP, "https://other.example", worker.url]) {
+    const asked = await connect().send("OPTIONS", {
+      headers: { origin, "access-control-request-method": "POST", "access-control-request-headers": "mcp-session-id" },
+    });
+    assert.equal(asked.status, 204);
+    assert.equal(asked.headers["access-control-allow-origin"], origin);
+    assert.match(asked.headers["access-control-allow-methods"], /GET, POST, DELETE/);
+    for (const name of ["authorization", "content-type", "last-event-id", "mcp-protocol-version", "mcp-session-id"])
+      assert.match(asked.headers["access-control-allow-headers"], new RegExp(name));
+    const client = await join({ headers: { origin } });
+    await client.call("echo");
+    await client.startCall("echo", {}, { id: client.nextId() });
+    // Refusals too, by the edge and by the session: a page has to see why.
+    await client.send("GET", { headers: TYPES });
+    await client.send("POST", { headers: client.named({ "content-type": "text/plain" }), body: "{}" });
+    await client.send("POST", { headers: { ...TYPES, "mcp-session-id": "x" }, body: "{}" });
+    for (const { headers } of client.responses) {
+      assert.equal(headers["access-control-allow-origin"], origin);
+      assert.match(headers["access-control-expose-headers"], /mcp-session-id/);
+      assert.match(headers.vary, /origin/i);
+    }
+  }
+});
+
+scene("pages of other origins may not", { variables: { ALLOWED_ORIGINS: APP } }, async ({ server, connect }) => {
+  for (const origin of ["https://evil.example", "null", `${APP}.evil.example`, "http://app.example", `${APP}:444`]) {
+    for (const [method, body] of [["OPTIONS"], ["POST", initialize], ["GET"], ["DELETE"]]) {
+      const response = await connect().send(method, { headers: { ...TYPES, origin }, body });
+      assert.equal(response.status, 403, `${method} ${origin}`);
+      assert.equal(response.headers["access-control-allow-origin"], undefined);
+    }
+  }
+  assert.deepEqual(server.log, []);
+});
+
+scene("only the names that the operator has set are answered to", {
+  variables: { ALLOWED_HOSTS: "mcp.example" },
+}, async ({ server, connect, join }) => {
+  const client = await join({ headers: { host: "mcp.example" } });
+  assert.ok((await client.call("echo")).result);
+  const seen = server.log.length;
+  const response = await connect().send("POST", { headers: { ...TYPES, host: "evil.example" }, body: initialize });
+  assert.equal(response.status, 403);
+  assert.equal(server.log.length, seen);
+});
+
+// ---- configurations that cannot work --------------------------------------------------------
+
+const fine = { UPSTREAM_URL: "https://host.example/sse", PUBLIC: "1" };
+const secret = "Bearer secret-of-the-operator";
+
+/** Each with what the operator is told. */
+const unworkable = [
+  [{ PUBLIC: "" }, /Nobody may come in: set the secret FRONT_TOKEN, or PUBLIC=1/],
+  [{ FRONT_TOKEN: TOKEN }, /FRONT_TOKEN and PUBLIC=1 exclude each other/],
+  [{ PUBLIC: "", FRONT_TOKEN: TOKEN, FORWARD_AUTHORIZATION: "1" }, /FORWARD_AUTHORIZATION and FRONT_TOKEN exclude/],
+  [{ FORWARD_AUTHORIZATION: "1", UPSTREAM_AUTHORIZATION: secret }, /FORWARD_AUTHORIZATION and UPSTREAM_AUTHORIZATION/],
+  [{ UPSTREAM_AUTHORIZATION: `${secret}\nx: y` }, /UPSTREAM_AUTHORIZATION cannot stand in a header/],
+  [{ UPSTREAM_URL: "" }, /No server is set: UPSTREAM_URL/],
+  [{ UPSTREAM_URL: "host.example/sse" }, /UPSTREAM_URL is not an https URL/],
+  [{ UPSTREAM_URL: "ftp://host.example/sse" }, /UPSTREAM_URL is not an https URL/],
+  [{ UPSTREAM_URL: "http://host.example/sse" }, /UPSTREAM_URL must be an https URL; ALLOW_HTTP=1/],
+  [{ UPSTREAM_URL: "HTTP://host.example/sse" }, /UPSTREAM_URL must be an https URL; ALLOW_HTTP=1/],
+  [{ UPSTREAM_URL: "http:host.example/sse" }, /UPSTREAM_URL must be an https URL; ALLOW_HTTP=1/],
+  [{ UPSTREAMS: '{"a":"https://a.example/"}' }, /UPSTREAM_URL and UPSTREAMS exclude each other/],
+  [{ UPSTREAM_URL: "", UPSTREAMS: "docs" }, /UPSTREAMS must be a JSON object/],
+  [{ UPSTREAM_URL: "", UPSTREAMS: "{}" }, /UPSTREAMS must be a JSON object/],
+  [{ UPSTREAM_URL: "", UPSTREAMS: '{"a":1}' }, /UPSTREAMS must be a JSON object/],
+  [{ UPSTREAM_URL: "", UPSTREAMS: '{"a/b":"https://a.example/"}' }, /"a\/b" in UPSTREAMS is no name/],
+  [{ UPSTREAM_URL: "", UPSTREAMS: '{"a":"http://a.example/"}' }, /UPSTREAMS "a" must be an https URL/],
+  [{ UPSTREAM_URL: "", UPSTREAMS: { a: "nonsense" } }, /UPSTREAMS "a" is not an https URL/],
+  [{ UPSTREAM_TRANSPORT: "stdio" }, /UPSTREAM_TRANSPORT must be auto, sse or streamable-http, not "stdio"/],
+  [{ PUBLIC: "yes" }, /PUBLIC must be 1 or 0, on or off, not "yes"/],
+  [{ SESSION_RECOVERY: "never" }, /SESSION_RECOVERY must be 1 or 0/],
+  ...["MAX_BODY_BYTES", "MAX_EVENT_BYTES", "MAX_PENDING", "IDLE_SECONDS", "REQUEST_TIMEOUT_SECONDS"].map((name) => [
+    { [name]: "lots" },
+    new RegExp(`${name} must be a whole number, not "lots"`),
+  ]),
+  [{ REPLAY_BYTES: "-1" }, /REPLAY_BYTES must be a whole number/],
+  [{ ALARM_SECONDS: "0" }, /ALARM_SECONDS must be 1 to 60/],
+];
+
+test("a configuration that cannot work is refused by name", { timeout: HUNG_MS }, async (t) => {
+  for (const [variables, problem] of unworkable) {
+    await t.test(JSON.stringify(variables), async (t) => {
+      const worker = await startWorker({ ...fine, ...variables });
+      t.after(() => worker.stop());
+      const health = await fetch(`${worker.url}/health`);
+      assert.equal(health.status, 503);
+      const { status, problems } = await health.json();
+      assert.equal(status, "misconfigured");
+      assert.match(problems.join("\n"), problem);
+      for (const path of ["/mcp", "/a/mcp"]) {
+        const response = await fetch(`${worker.url}${path}`, { method: "POST", headers: TYPES, body: initialize });
+        assert.equal(response.status, 503);
+        assert.match((await response.json()).error.message, problem);
+      }
+      const page = await (await fetch(worker.url)).text();
+      for (const shown of [page, JSON.stringify(problems), worker.stderr()])
+        assert.ok(!shown.includes(TOKEN) && !shown.includes("secret-of-the-operator"));
+    });
+  }
+});
+
+test("several problems are told at once", { timeout: HUNG_MS }, async (t) => {
+  const worker = await startWorker({ MAX_PENDING: "x", UPSTREAM_URL: "http://h.example/" });
+  t.after(() => worker.stop());
+  const { problems } = await (await fetch(`${worker.url}/health`)).json();
+  assert.equal(problems.length, 3, problems.join("\n"));
+});
