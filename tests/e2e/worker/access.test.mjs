@@ -129,6 +129,21 @@ scene("a session id that was made up leads nowhere", {}, async ({ server, worker
   await attempt();
 });
 
+// ---- how many -------------------------------------------------------------------------------
+
+scene("whoever opens too many sessions has to wait, and the others do not", {
+  variables: forwarding,
+  most: 2,
+}, async ({ server, join, connect }) => {
+  const clients = [await join({ headers: bearer("eager") }), await join({ headers: bearer("eager") })];
+  const refused = await connect({ headers: bearer("eager") }).send("POST", { headers: TYPES, body: initialize });
+  assert.equal(refused.status, 429);
+  assert.match((await refused.json()).error.message, /too many sessions/);
+  clients.push(await join({ headers: bearer("calm") }));
+  for (const client of clients) assert.ok((await client.call("echo")).result);
+  assert.equal(server.sessions.size, 3);
+});
+
 // ---- pages ----------------------------------------------------------------------------------
 
 const APP = "https://app.example";

@@ -62,6 +62,23 @@ scene("many calls at once bring a session back once", {}, async ({ server, worke
   assert.equal(server.sessions.size, 1);
 });
 
+scene("twenty sessions survive a restart in the middle of their calls", {}, async ({ server, worker, join }) => {
+  const clients = await Promise.all(Array.from({ length: 20 }, () => join()));
+  const calls = await Promise.all(clients.map((client) => client.startCall("never", {}, { id: "open" })));
+  const last = await Promise.all(calls.map((call) => call.until("an event id", () => call.events.at(-1)?.id)));
+  await server.seen("POST /messages tools/call", clients.length);
+  await worker.restart();
+  await server.deserted();
+  const rests = await Promise.all(clients.map((client, at) => client.listen(last[at])));
+  for (const rest of rests) assert.equal((await rest.answer("open")).error.data.delivered, "maybe");
+  const results = await Promise.all(clients.map((client, at) => client.call("echo", { at })));
+  assert.deepEqual(
+    results.map(({ result }) => result.structuredContent.at),
+    clients.map((_, at) => at),
+  );
+  assert.equal(server.sessions.size, clients.length);
+});
+
 scene("a restart ends the session, where sessions do not recover", {
   variables: { SESSION_RECOVERY: "off" },
 }, async ({ server, worker, join }) => {
