@@ -79,27 +79,35 @@ scene("twenty sessions survive a restart in the middle of their calls", {}, asyn
   assert.equal(server.sessions.size, clients.length);
 });
 
-scene("a restart ends the session, where sessions do not recover", {
-  variables: { SESSION_RECOVERY: "off" },
-}, async ({ server, worker, join }) => {
-  const client = await join();
-  await server.seen("POST /messages notifications/initialized");
-  await worker.restart();
-  await server.deserted();
-  const seen = server.log.length;
-  assert.equal((await client.startCall("echo")).status, 404);
-  assert.equal((await client.listen()).status, 404);
-  assert.equal((await client.send("DELETE", { headers: client.named() })).status, 404);
-  assert.equal(server.log.length, seen, "nothing reaches the server");
-  await join();
-});
+scene(
+  "a restart ends the session, where sessions do not recover",
+  {
+    variables: { SESSION_RECOVERY: "off" },
+  },
+  async ({ server, worker, join }) => {
+    const client = await join();
+    await server.seen("POST /messages notifications/initialized");
+    await worker.restart();
+    await server.deserted();
+    const seen = server.log.length;
+    assert.equal((await client.startCall("echo")).status, 404);
+    assert.equal((await client.listen()).status, 404);
+    assert.equal((await client.send("DELETE", { headers: client.named() })).status, 404);
+    assert.equal(server.log.length, seen, "nothing reaches the server");
+    await join();
+  },
+);
 
-scene("a session does not come back to a Worker that was told not to recover any", {}, async ({ t, worker, server, join }) => {
-  const client = await join();
-  await worker.kill();
-  const variables = { ...open, UPSTREAM_URL: server.url, SESSION_RECOVERY: "off" };
-  const other = await startWorker(variables, { dir: worker.dir });
-  t.after(() => other.stop());
-  client.move(other);
-  assert.equal((await client.startCall("echo")).status, 404);
-});
+scene(
+  "a session does not come back to a Worker that was told not to recover any",
+  {},
+  async ({ t, worker, server, join }) => {
+    const client = await join();
+    await worker.kill();
+    const variables = { ...open, UPSTREAM_URL: server.url, SESSION_RECOVERY: "off" };
+    const other = await startWorker(variables, { dir: worker.dir });
+    t.after(() => other.stop());
+    client.move(other);
+    assert.equal((await client.startCall("echo")).status, 404);
+  },
+);
