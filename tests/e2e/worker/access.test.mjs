@@ -18,84 +18,116 @@ const initialize = JSON.stringify({
 
 // ---- the token ------------------------------------------------------------------------------
 
-scene("whoever has the token comes in", {
-  variables: { PUBLIC: "0", FRONT_TOKEN: TOKEN },
-}, async ({ server, worker, join }) => {
-  for (const scheme of ["Bearer", "bearer", "BEARER"]) {
-    const client = await join({ headers: { authorization: `${scheme} ${TOKEN}` } });
-    assert.ok((await client.call("echo")).result);
-    assert.ok(!worker.stderr().includes(client.session));
-  }
-  assert.ok(server.log.every(({ headers }) => headers.authorization === undefined), "it is not for the server");
-  assert.ok(!worker.stderr().includes(TOKEN));
-});
-
-scene("whoever has another does not", {
-  variables: { PUBLIC: "0", FRONT_TOKEN: TOKEN },
-}, async ({ server, connect, join }) => {
-  const client = await join({ headers: bearer(TOKEN) });
-  await server.seen("POST /messages notifications/initialized");
-  const seen = server.log.length;
-  const wrong = [undefined, "", TOKEN, "Bearer", "Bearer ", `Bearer ${TOKEN}x`, `Bearer ${TOKEN.slice(1)}`, `Basic ${TOKEN}`];
-  for (const authorization of wrong) {
-    for (const [method, body] of [["POST", initialize], ["GET"], ["DELETE"], ["PUT", "{}"]]) {
-      const headers = { ...client.named(), authorization };
-      const response = await connect().send(method, { headers, body });
-      assert.equal(response.status, 401, `${method} ${authorization}`);
-      assert.equal(response.headers["www-authenticate"], "Bearer");
-      assert.ok((await response.json()).error.message);
+scene(
+  "whoever has the token comes in",
+  {
+    variables: { PUBLIC: "0", FRONT_TOKEN: TOKEN },
+  },
+  async ({ server, worker, join }) => {
+    for (const scheme of ["Bearer", "bearer", "BEARER"]) {
+      const client = await join({ headers: { authorization: `${scheme} ${TOKEN}` } });
+      assert.ok((await client.call("echo")).result);
+      assert.ok(!worker.stderr().includes(client.session));
     }
-  }
-  assert.equal(server.log.length, seen);
-  assert.ok((await client.call("echo")).result);
-});
+    assert.ok(
+      server.log.every(({ headers }) => headers.authorization === undefined),
+      "it is not for the server",
+    );
+    assert.ok(!worker.stderr().includes(TOKEN));
+  },
+);
+
+scene(
+  "whoever has another does not",
+  {
+    variables: { PUBLIC: "0", FRONT_TOKEN: TOKEN },
+  },
+  async ({ server, connect, join }) => {
+    const client = await join({ headers: bearer(TOKEN) });
+    await server.seen("POST /messages notifications/initialized");
+    const seen = server.log.length;
+    const wrong = [
+      undefined,
+      "",
+      TOKEN,
+      "Bearer",
+      "Bearer ",
+      `Bearer ${TOKEN}x`,
+      `Bearer ${TOKEN.slice(1)}`,
+      `Basic ${TOKEN}`,
+    ];
+    for (const authorization of wrong) {
+      for (const [method, body] of [["POST", initialize], ["GET"], ["DELETE"], ["PUT", "{}"]]) {
+        const headers = { ...client.named(), authorization };
+        const response = await connect().send(method, { headers, body });
+        assert.equal(response.status, 401, `${method} ${authorization}`);
+        assert.equal(response.headers["www-authenticate"], "Bearer");
+        assert.ok((await response.json()).error.message);
+      }
+    }
+    assert.equal(server.log.length, seen);
+    assert.ok((await client.call("echo")).result);
+  },
+);
 
 // ---- whose a session is ---------------------------------------------------------------------
 
 const forwarding = { PUBLIC: "0", FORWARD_AUTHORIZATION: "1" };
 
-scene("a session belongs to whoever opened it", { variables: forwarding }, async ({ server, worker, join, connect }) => {
-  const ada = await join({ headers: bearer("ada") });
-  assert.ok((await ada.call("echo")).result);
-  assert.ok(server.log.every(({ headers }) => headers.authorization === "Bearer ada"));
-  const intrude = async () => {
-    const seen = server.log.length;
-    for (const [authorization, status] of [
-      ["Bearer eve", 404],
-      ["Bearer ADA", 404],
-      ["Basic ada", 404],
-      [undefined, 401],
-    ]) {
-      for (const [method, body] of [["POST", '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'], ["GET"], ["DELETE"]]) {
-        const response = await connect().send(method, { headers: { ...ada.named(), authorization }, body });
-        assert.equal(response.status, status, `${method} ${authorization}`);
+scene(
+  "a session belongs to whoever opened it",
+  { variables: forwarding },
+  async ({ server, worker, join, connect }) => {
+    const ada = await join({ headers: bearer("ada") });
+    assert.ok((await ada.call("echo")).result);
+    assert.ok(server.log.every(({ headers }) => headers.authorization === "Bearer ada"));
+    const intrude = async () => {
+      const seen = server.log.length;
+      for (const [authorization, status] of [
+        ["Bearer eve", 404],
+        ["Bearer ADA", 404],
+        ["Basic ada", 404],
+        [undefined, 401],
+      ]) {
+        for (const [method, body] of [
+          ["POST", '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'],
+          ["GET"],
+          ["DELETE"],
+        ]) {
+          const response = await connect().send(method, { headers: { ...ada.named(), authorization }, body });
+          assert.equal(response.status, status, `${method} ${authorization}`);
+        }
       }
-    }
-    assert.equal(server.log.length, seen, "nothing reaches the server");
-  };
-  await intrude();
-  assert.ok((await ada.call("echo")).result);
-  await worker.restart();
-  await server.deserted();
-  await intrude();
-  assert.ok((await ada.call("echo")).result);
-  assert.ok(server.log.every(({ headers }) => headers.authorization === "Bearer ada"));
-  assert.ok(!worker.stderr().includes("ada"));
-});
+      assert.equal(server.log.length, seen, "nothing reaches the server");
+    };
+    await intrude();
+    assert.ok((await ada.call("echo")).result);
+    await worker.restart();
+    await server.deserted();
+    await intrude();
+    assert.ok((await ada.call("echo")).result);
+    assert.ok(server.log.every(({ headers }) => headers.authorization === "Bearer ada"));
+    assert.ok(!worker.stderr().includes("ada"));
+  },
+);
 
-scene("without credentials only where everybody may try", {
-  variables: { ...forwarding, PUBLIC: "1" },
-}, async ({ server, join, connect }) => {
-  const nobody = await join();
-  assert.ok((await nobody.call("echo")).result);
-  assert.ok(server.log.every(({ headers }) => headers.authorization === undefined));
-  const ada = await join({ headers: bearer("ada") });
-  for (const [client, headers] of [
-    [nobody, bearer("ada")],
-    [ada, {}],
-  ])
-    assert.equal((await connect({ headers }).send("GET", { headers: client.named() })).status, 404);
-});
+scene(
+  "without credentials only where everybody may try",
+  {
+    variables: { ...forwarding, PUBLIC: "1" },
+  },
+  async ({ server, join, connect }) => {
+    const nobody = await join();
+    assert.ok((await nobody.call("echo")).result);
+    assert.ok(server.log.every(({ headers }) => headers.authorization === undefined));
+    const ada = await join({ headers: bearer("ada") });
+    for (const [client, headers] of [
+      [nobody, bearer("ada")],
+      [ada, {}],
+    ])
+      assert.equal((await connect({ headers }).send("GET", { headers: client.named() })).status, 404);
+  },
+);
 
 scene("a session id that was made up leads nowhere", {}, async ({ server, worker, join, connect }) => {
   const { session } = await join();
@@ -118,7 +150,12 @@ scene("a session id that was made up leads nowhere", {}, async ({ server, worker
     const seen = server.log.length;
     for (const id of forged) {
       const headers = { ...TYPES, "mcp-session-id": id };
-      for (const [method, body] of [["POST", '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'], ["POST", initialize], ["GET"], ["DELETE"]])
+      for (const [method, body] of [
+        ["POST", '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'],
+        ["POST", initialize],
+        ["GET"],
+        ["DELETE"],
+      ])
         assert.equal((await connect().send(method, { headers, body })).status, 404, `${method} ${id}`);
     }
     assert.equal(server.log.length, seen, "nothing reaches the server");
@@ -129,36 +166,63 @@ scene("a session id that was made up leads nowhere", {}, async ({ server, worker
   await attempt();
 });
 
+// ---- how many -------------------------------------------------------------------------------
+
+scene(
+  "whoever opens too many sessions has to wait, and the others do not",
+  {
+    variables: forwarding,
+    most: 2,
+  },
+  async ({ server, join, connect }) => {
+    const clients = [await join({ headers: bearer("eager") }), await join({ headers: bearer("eager") })];
+    const refused = await connect({ headers: bearer("eager") }).send("POST", { headers: TYPES, body: initialize });
+    assert.equal(refused.status, 429);
+    assert.match((await refused.json()).error.message, /too many sessions/);
+    clients.push(await join({ headers: bearer("calm") }));
+    for (const client of clients) assert.ok((await client.call("echo")).result);
+    assert.equal(server.sessions.size, 3);
+  },
+);
+
 // ---- pages ----------------------------------------------------------------------------------
 
 const APP = "https://app.example";
 
-scene("pages of allowed origins may call", {
-  variables: { ALLOWED_ORIGINS: `https://other.example, ${APP}/` },
-}, async ({ worker, join, connect }) => {
-  for (const origin of [APP, "https://other.example", worker.url]) {
-    const asked = await connect().send("OPTIONS", {
-      headers: { origin, "access-control-request-method": "POST", "access-control-request-headers": "mcp-session-id" },
-    });
-    assert.equal(asked.status, 204);
-    assert.equal(asked.headers["access-control-allow-origin"], origin);
-    assert.match(asked.headers["access-control-allow-methods"], /GET, POST, DELETE/);
-    for (const name of ["authorization", "content-type", "last-event-id", "mcp-protocol-version", "mcp-session-id"])
-      assert.match(asked.headers["access-control-allow-headers"], new RegExp(name));
-    const client = await join({ headers: { origin } });
-    await client.call("echo");
-    await client.startCall("echo", {}, { id: client.nextId() });
-    // Refusals too, by the edge and by the session: a page has to see why.
-    await client.send("GET", { headers: TYPES });
-    await client.send("POST", { headers: client.named({ "content-type": "text/plain" }), body: "{}" });
-    await client.send("POST", { headers: { ...TYPES, "mcp-session-id": "x" }, body: "{}" });
-    for (const { headers } of client.responses) {
-      assert.equal(headers["access-control-allow-origin"], origin);
-      assert.match(headers["access-control-expose-headers"], /mcp-session-id/);
-      assert.match(headers.vary, /origin/i);
+scene(
+  "pages of allowed origins may call",
+  {
+    variables: { ALLOWED_ORIGINS: `https://other.example, ${APP}/` },
+  },
+  async ({ worker, join, connect }) => {
+    for (const origin of [APP, "https://other.example", worker.url]) {
+      const asked = await connect().send("OPTIONS", {
+        headers: {
+          origin,
+          "access-control-request-method": "POST",
+          "access-control-request-headers": "mcp-session-id",
+        },
+      });
+      assert.equal(asked.status, 204);
+      assert.equal(asked.headers["access-control-allow-origin"], origin);
+      assert.match(asked.headers["access-control-allow-methods"], /GET, POST, DELETE/);
+      for (const name of ["authorization", "content-type", "last-event-id", "mcp-protocol-version", "mcp-session-id"])
+        assert.match(asked.headers["access-control-allow-headers"], new RegExp(name));
+      const client = await join({ headers: { origin } });
+      await client.call("echo");
+      await client.startCall("echo", {}, { id: client.nextId() });
+      // Refusals too, by the edge and by the session: a page has to see why.
+      await client.send("GET", { headers: TYPES });
+      await client.send("POST", { headers: client.named({ "content-type": "text/plain" }), body: "{}" });
+      await client.send("POST", { headers: { ...TYPES, "mcp-session-id": "x" }, body: "{}" });
+      for (const { headers } of client.responses) {
+        assert.equal(headers["access-control-allow-origin"], origin);
+        assert.match(headers["access-control-expose-headers"], /mcp-session-id/);
+        assert.match(headers.vary, /origin/i);
+      }
     }
-  }
-});
+  },
+);
 
 scene("pages of other origins may not", { variables: { ALLOWED_ORIGINS: APP } }, async ({ server, connect }) => {
   for (const origin of ["https://evil.example", "null", `${APP}.evil.example`, "http://app.example", `${APP}:444`]) {
@@ -171,16 +235,20 @@ scene("pages of other origins may not", { variables: { ALLOWED_ORIGINS: APP } },
   assert.deepEqual(server.log, []);
 });
 
-scene("only the names that the operator has set are answered to", {
-  variables: { ALLOWED_HOSTS: "mcp.example" },
-}, async ({ server, connect, join }) => {
-  const client = await join({ headers: { host: "mcp.example" } });
-  assert.ok((await client.call("echo")).result);
-  const seen = server.log.length;
-  const response = await connect().send("POST", { headers: { ...TYPES, host: "evil.example" }, body: initialize });
-  assert.equal(response.status, 403);
-  assert.equal(server.log.length, seen);
-});
+scene(
+  "only the names that the operator has set are answered to",
+  {
+    variables: { ALLOWED_HOSTS: "mcp.example" },
+  },
+  async ({ server, connect, join }) => {
+    const client = await join({ headers: { host: "mcp.example" } });
+    assert.ok((await client.call("echo")).result);
+    const seen = server.log.length;
+    const response = await connect().send("POST", { headers: { ...TYPES, host: "evil.example" }, body: initialize });
+    assert.equal(response.status, 403);
+    assert.equal(server.log.length, seen);
+  },
+);
 
 // ---- configurations that cannot work --------------------------------------------------------
 

@@ -27,24 +27,31 @@ scene("a client that leaves a call has not cancelled it", { variables: HEARTBEAT
   await server.deserted();
 });
 
-scene("twenty clients leave in the middle of a call, and nothing stays behind", {
-  variables: HEARTBEAT,
-}, async ({ server, join }) => {
-  const clients = await Promise.all(Array.from({ length: 20 }, () => join()));
-  const calls = await Promise.all(clients.map((client) => client.startCall("hold", { gate: "all" })));
-  await Promise.all(clients.map((client) => client.listen()));
-  await server.seen(CALL, clients.length);
-  for (const call of calls) call.drop();
-  server.gate("all").open();
-  await Promise.all(clients.map((client) => resultOf(client, "here")));
-  await Promise.all(clients.map((client) => client.leave()));
-  await server.deserted();
-});
+scene(
+  "twenty clients leave in the middle of a call, and nothing stays behind",
+  {
+    variables: HEARTBEAT,
+  },
+  async ({ server, join }) => {
+    const clients = await Promise.all(Array.from({ length: 20 }, () => join()));
+    const calls = await Promise.all(clients.map((client) => client.startCall("hold", { gate: "all" })));
+    await Promise.all(clients.map((client) => client.listen()));
+    await server.seen(CALL, clients.length);
+    for (const call of calls) call.drop();
+    server.gate("all").open();
+    await Promise.all(clients.map((client) => resultOf(client, "here")));
+    await Promise.all(clients.map((client) => client.leave()));
+    await server.deserted();
+  },
+);
 
 scene("a server that dies in a call is replaced when it is back", {}, async ({ t, server, join }) => {
   const client = await join();
   const listening = await client.listen();
-  const calls = await Promise.all([client.startCall("never", {}, { id: 1001 }), client.startCall("never", {}, { id: 1002 })]);
+  const calls = await Promise.all([
+    client.startCall("never", {}, { id: 1001 }),
+    client.startCall("never", {}, { id: 1002 }),
+  ]);
   await server.seen(CALL, 2);
   await server.close();
   for (const [at, call] of calls.entries()) {
@@ -63,23 +70,27 @@ scene("a server that dies in a call is replaced when it is back", {}, async ({ t
   assert.equal(listening.over, undefined);
 });
 
-scene("a server that dies ends the session, where sessions do not recover", {
-  variables: { SESSION_RECOVERY: "off" },
-}, async ({ t, server, join, connect }) => {
-  const client = await join();
-  const listening = await client.listen();
-  const call = await client.startCall("never", {}, { id: 1001 });
-  await server.seen(CALL);
-  await server.close();
-  assert.equal((await call.answer(1001)).error.data.delivered, "maybe");
-  assert.equal(await listening.ended(), "ended");
-  const back = await startSseServer({ port: server.port });
-  t.after(() => back.close());
-  assert.equal((await client.startCall("echo")).status, 404);
-  assert.equal((await client.listen()).status, 404);
-  assert.deepEqual(back.log, []);
-  await connect().open();
-});
+scene(
+  "a server that dies ends the session, where sessions do not recover",
+  {
+    variables: { SESSION_RECOVERY: "off" },
+  },
+  async ({ t, server, join, connect }) => {
+    const client = await join();
+    const listening = await client.listen();
+    const call = await client.startCall("never", {}, { id: 1001 });
+    await server.seen(CALL);
+    await server.close();
+    assert.equal((await call.answer(1001)).error.data.delivered, "maybe");
+    assert.equal(await listening.ended(), "ended");
+    const back = await startSseServer({ port: server.port });
+    t.after(() => back.close());
+    assert.equal((await client.startCall("echo")).status, 404);
+    assert.equal((await client.listen()).status, 404);
+    assert.deepEqual(back.log, []);
+    await connect().open();
+  },
+);
 
 scene("a server that is not there is told as an error to initialize", {}, async ({ server, connect }) => {
   await server.close();
@@ -96,18 +107,22 @@ for (const [what, name, prepare] of [
   ["a POST", "echo", (server) => server.once(CALL, () => {})],
   ["a request", "never", () => {}],
 ]) {
-  scene(`a server that never answers ${what} is given up, and the session goes on`, {
-    variables: { REQUEST_TIMEOUT_SECONDS: "1" },
-  }, async ({ server, join }) => {
-    const client = await join();
-    prepare(server);
-    const { error } = await client.call(name, {}, "slow");
-    assert.match(error.message, /no sign of life from the server for 1 s/);
-    assert.equal(error.data.delivered, "maybe");
-    assert.deepEqual(await resultOf(client, "well"), { text: "well" });
-    client.verify();
-    assert.equal(server.requests("GET /sse").length, 1, "streams");
-  });
+  scene(
+    `a server that never answers ${what} is given up, and the session goes on`,
+    {
+      variables: { REQUEST_TIMEOUT_SECONDS: "1" },
+    },
+    async ({ server, join }) => {
+      const client = await join();
+      prepare(server);
+      const { error } = await client.call(name, {}, "slow");
+      assert.match(error.message, /no sign of life from the server for 1 s/);
+      assert.equal(error.data.delivered, "maybe");
+      assert.deepEqual(await resultOf(client, "well"), { text: "well" });
+      client.verify();
+      assert.equal(server.requests("GET /sse").length, 1, "streams");
+    },
+  );
 }
 
 scene("the end of the server's stream alone is the loss of its session", {}, async ({ server, join }) => {

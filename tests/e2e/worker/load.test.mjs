@@ -70,7 +70,9 @@ scene("what finds no stream waits for one, and is told once", {}, async ({ serve
 scene("questions of the server, many at once, are each answered by their own session", {}, async ({ join }) => {
   const clients = await Promise.all(Array.from({ length: 10 }, () => join()));
   const asked = clients.map(async (client, at) => {
-    const response = await client.startCall("ask", { requests: [{ method: "sampling/createMessage", params: { at } }] });
+    const response = await client.startCall("ask", {
+      requests: [{ method: "sampling/createMessage", params: { at } }],
+    });
     const question = await response.message("a question", ({ method }) => method === "sampling/createMessage");
     assert.equal(question.params.at, at);
     assert.equal((await client.post({ id: question.id, result: { at } })).status, 202);

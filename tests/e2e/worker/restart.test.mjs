@@ -62,27 +62,52 @@ scene("many calls at once bring a session back once", {}, async ({ server, worke
   assert.equal(server.sessions.size, 1);
 });
 
-scene("a restart ends the session, where sessions do not recover", {
-  variables: { SESSION_RECOVERY: "off" },
-}, async ({ server, worker, join }) => {
-  const client = await join();
-  await server.seen("POST /messages notifications/initialized");
+scene("twenty sessions survive a restart in the middle of their calls", {}, async ({ server, worker, join }) => {
+  const clients = await Promise.all(Array.from({ length: 20 }, () => join()));
+  const calls = await Promise.all(clients.map((client) => client.startCall("never", {}, { id: "open" })));
+  const last = await Promise.all(calls.map((call) => call.until("an event id", () => call.events.at(-1)?.id)));
+  await server.seen("POST /messages tools/call", clients.length);
   await worker.restart();
   await server.deserted();
-  const seen = server.log.length;
-  assert.equal((await client.startCall("echo")).status, 404);
-  assert.equal((await client.listen()).status, 404);
-  assert.equal((await client.send("DELETE", { headers: client.named() })).status, 404);
-  assert.equal(server.log.length, seen, "nothing reaches the server");
-  await join();
+  const rests = await Promise.all(clients.map((client, at) => client.listen(last[at])));
+  for (const rest of rests) assert.equal((await rest.answer("open")).error.data.delivered, "maybe");
+  const results = await Promise.all(clients.map((client, at) => client.call("echo", { at })));
+  assert.deepEqual(
+    results.map(({ result }) => result.structuredContent.at),
+    clients.map((_, at) => at),
+  );
+  assert.equal(server.sessions.size, clients.length);
 });
 
-scene("a session does not come back to a Worker that was told not to recover any", {}, async ({ t, worker, server, join }) => {
-  const client = await join();
-  await worker.kill();
-  const variables = { ...open, UPSTREAM_URL: server.url, SESSION_RECOVERY: "off" };
-  const other = await startWorker(variables, { dir: worker.dir });
-  t.after(() => other.stop());
-  client.move(other);
-  assert.equal((await client.startCall("echo")).status, 404);
-});
+scene(
+  "a restart ends the session, where sessions do not recover",
+  {
+    variables: { SESSION_RECOVERY: "off" },
+  },
+  async ({ server, worker, join }) => {
+    const client = await join();
+    await server.seen("POST /messages notifications/initialized");
+    await worker.restart();
+    await server.deserted();
+    const seen = server.log.length;
+    assert.equal((await client.startCall("echo")).status, 404);
+    assert.equal((await client.listen()).status, 404);
+    assert.equal((await client.send("DELETE", { headers: client.named() })).status, 404);
+    assert.equal(server.log.length, seen, "nothing reaches the server");
+    await join();
+  },
+);
+
+scene(
+  "a session does not come back to a Worker that was told not to recover any",
+  {},
+  async ({ t, worker, server, join }) => {
+    const client = await join();
+    await worker.kill();
+    const variables = { ...open, UPSTREAM_URL: server.url, SESSION_RECOVERY: "off" };
+    const other = await startWorker(variables, { dir: worker.dir });
+    t.after(() => other.stop());
+    client.move(other);
+    assert.equal((await client.startCall("echo")).status, 404);
+  },
+);

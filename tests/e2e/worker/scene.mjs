@@ -14,7 +14,7 @@ export const open = { PUBLIC: "1", ALLOW_HTTP: "1", UPSTREAM_TRANSPORT: "sse" };
 
 /**
  * Options: `server` (of the fixture server), `named` (the names of more servers, for UPSTREAMS),
- * `variables` (of the Worker) and `bundle` (which Worker).
+ * `variables`, `bundle` and `most` (of the Worker).
  * The body gets {t, server, others, worker, connect, join}: `connect` makes a client, `join` also shakes hands.
  */
 export function scene(name, options, body) {
@@ -25,7 +25,7 @@ export function scene(name, options, body) {
     const urls = Object.fromEntries(names.map((name, at) => [name, others[at].url]));
     const upstream = options.named ? { UPSTREAMS: JSON.stringify(urls) } : { UPSTREAM_URL: server.url };
     const variables = { ...upstream, ...open, ...options.variables };
-    const worker = await startWorker(variables, { bundle: options.bundle });
+    const worker = await startWorker(variables, { bundle: options.bundle, most: options.most });
     t.after(() => worker.stop());
     const clients = [];
     t.after(() => clients.forEach((client) => client.responses.forEach((response) => response.drop())));

@@ -20,7 +20,16 @@ const smuggled = {
 };
 
 /** All that a server gets to see beside the message. */
-const NEEDED = new Set(["accept", "accept-encoding", "cache-control", "connection", "content-length", "content-type", "host", "mcp-protocol-version"]);
+const NEEDED = new Set([
+  "accept",
+  "accept-encoding",
+  "cache-control",
+  "connection",
+  "content-length",
+  "content-type",
+  "host",
+  "mcp-protocol-version",
+]);
 
 scene("no header of the client reaches the server", {}, async ({ server, join }) => {
   const client = await join({ headers: smuggled });
@@ -32,39 +41,47 @@ scene("no header of the client reaches the server", {}, async ({ server, join })
   for (const value of [...Object.values(smuggled), client.session]) assert.ok(!all.includes(value), value);
 });
 
-scene("the server gets the operator's credentials, and the client does not see them", {
-  variables: { UPSTREAM_AUTHORIZATION: "Bearer operator" },
-}, async ({ server, worker, join }) => {
-  const client = await join({ headers: smuggled });
-  assert.ok((await client.call("echo")).result);
-  assert.ok(server.log.length >= 4);
-  for (const { headers, label } of server.log) assert.equal(headers.authorization, "Bearer operator", label);
-  const shown = JSON.stringify(client.responses.map(({ headers, text }) => [headers, text])) + worker.stderr();
-  assert.ok(!shown.includes("operator"));
-});
+scene(
+  "the server gets the operator's credentials, and the client does not see them",
+  {
+    variables: { UPSTREAM_AUTHORIZATION: "Bearer operator" },
+  },
+  async ({ server, worker, join }) => {
+    const client = await join({ headers: smuggled });
+    assert.ok((await client.call("echo")).result);
+    assert.ok(server.log.length >= 4);
+    for (const { headers, label } of server.log) assert.equal(headers.authorization, "Bearer operator", label);
+    const shown = JSON.stringify(client.responses.map(({ headers, text }) => [headers, text])) + worker.stderr();
+    assert.ok(!shown.includes("operator"));
+  },
+);
 
-scene("each server of several gets its own messages and credentials", {
-  variables: { UPSTREAM_AUTHORIZATION: "Bearer all", UPSTREAM_AUTHORIZATION_MY_DOCS: "Bearer docs" },
-  named: ["my-docs", "other"],
-}, async ({ server, others, join }) => {
-  const docs = await join({ path: "/my-docs/mcp?q=1" });
-  const other = await join({ path: "/other/mcp" });
-  assert.ok((await docs.call("echo")).result);
-  assert.ok((await other.call("echo")).result);
-  const [first, second] = others;
-  assert.deepEqual(server.log, []);
-  for (const [fixture, credentials] of [
-    [first, "Bearer docs"],
-    [second, "Bearer all"],
-  ]) {
-    assert.deepEqual(new Set(fixture.log.map(({ headers }) => headers.authorization)), new Set([credentials]));
-    assert.equal(fixture.requests("POST /messages tools/call").length, 1);
-    assert.equal(fixture.requests("GET /sse")[0].url, "/sse");
-  }
-  // A session is known at its own endpoint only.
-  docs.at("/other/mcp");
-  assert.equal((await docs.startCall("echo")).status, 404);
-});
+scene(
+  "each server of several gets its own messages and credentials",
+  {
+    variables: { UPSTREAM_AUTHORIZATION: "Bearer all", UPSTREAM_AUTHORIZATION_MY_DOCS: "Bearer docs" },
+    named: ["my-docs", "other"],
+  },
+  async ({ server, others, join }) => {
+    const docs = await join({ path: "/my-docs/mcp?q=1" });
+    const other = await join({ path: "/other/mcp" });
+    assert.ok((await docs.call("echo")).result);
+    assert.ok((await other.call("echo")).result);
+    const [first, second] = others;
+    assert.deepEqual(server.log, []);
+    for (const [fixture, credentials] of [
+      [first, "Bearer docs"],
+      [second, "Bearer all"],
+    ]) {
+      assert.deepEqual(new Set(fixture.log.map(({ headers }) => headers.authorization)), new Set([credentials]));
+      assert.equal(fixture.requests("POST /messages tools/call").length, 1);
+      assert.equal(fixture.requests("GET /sse")[0].url, "/sse");
+    }
+    // A session is known at its own endpoint only.
+    docs.at("/other/mcp");
+    assert.equal((await docs.startCall("echo")).status, 404);
+  },
+);
 
 const nowhere = [
   "/",
@@ -99,28 +116,46 @@ scene("a path that is no endpoint leads nowhere", { named: ["docs"] }, async ({ 
   assert.deepEqual(others[0].log, []);
 });
 
-const elsewhere = ["http://127.0.0.1:9/m", "//127.0.0.1:9/m", "https://127.0.0.1/m", "http://169.254.169.254/m", "file:///etc/passwd", "javascript:0"];
+const elsewhere = [
+  "http://127.0.0.1:9/m",
+  "//127.0.0.1:9/m",
+  "https://127.0.0.1/m",
+  "http://169.254.169.254/m",
+  "file:///etc/passwd",
+  "javascript:0",
+];
 for (const endpoint of elsewhere) {
-  scene(`an endpoint at ${endpoint} is refused`, { server: { endpoint: () => endpoint } }, async ({ server, connect }) => {
-    const error = await refused(connect());
-    assert.equal(error.data.delivered, "no");
-    assert.ok(server.log.every(({ method }) => method === "GET"), "nothing is sent");
-    await server.deserted();
-  });
+  scene(
+    `an endpoint at ${endpoint} is refused`,
+    { server: { endpoint: () => endpoint } },
+    async ({ server, connect }) => {
+      const error = await refused(connect());
+      assert.equal(error.data.delivered, "no");
+      assert.ok(
+        server.log.every(({ method }) => method === "GET"),
+        "nothing is sent",
+      );
+      await server.deserted();
+    },
+  );
 }
 
 for (const [what, label] of [
   ["stream", "GET /sse"],
   ["messages", "POST /messages initialize"],
 ]) {
-  scene(`a redirect of the ${what} is refused`, { variables: { UPSTREAM_AUTHORIZATION: "Bearer secret" } }, async ({ t, server, connect }) => {
-    const other = await startSseServer();
-    t.after(() => other.close());
-    server.always(label, (exchange) => exchange.reply(307, { location: other.url }));
-    const error = await refused(connect());
-    assert.match(error.message, /redirect|307/);
-    assert.deepEqual(other.log, []);
-  });
+  scene(
+    `a redirect of the ${what} is refused`,
+    { variables: { UPSTREAM_AUTHORIZATION: "Bearer secret" } },
+    async ({ t, server, connect }) => {
+      const other = await startSseServer();
+      t.after(() => other.close());
+      server.always(label, (exchange) => exchange.reply(307, { location: other.url }));
+      const error = await refused(connect());
+      assert.match(error.message, /redirect|307/);
+      assert.deepEqual(other.log, []);
+    },
+  );
 }
 
 const initialize = JSON.stringify({

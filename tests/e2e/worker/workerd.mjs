@@ -23,6 +23,21 @@ import { dist } from "../shells.mjs";
 /** What a release has, and what panics when a test tells it to. */
 const BUNDLES = ["worker", "worker-crash"];
 const settings = fileURLToPath(new URL("../../../wrangler.toml", import.meta.url));
+/** What stands for the platform's rate limiter, which workerd alone does not have. */
+const LIMITER = `
+class Ratelimit {
+  #counts = new Map();
+  constructor(most) {
+    this.most = most;
+  }
+  async limit({ key }) {
+    const count = (this.#counts.get(key) ?? 0) + 1;
+    this.#counts.set(key, count);
+    return { success: count <= this.most };
+  }
+}
+export default ({ most }) => new Ratelimit(most);
+`;
 const KINDS = { ".js": "esModule", ".wasm": "wasm" };
 
 /** The program itself: what npm puts on the path may be a script that leaves it behind. */
@@ -37,9 +52,9 @@ export const missing = () =>
 /**
  * Starts the Worker with these variables and secrets (what is not a string becomes JSON) and
  * resolves once it listens. What it stores is kept in `dir`, or in a folder that goes with `stop`;
- * `bundle` is the one of dist/ that it serves.
+ * `bundle` is the one of dist/ that it serves. With `most`, it has a rate limiter for so many of a key.
  */
-export async function startWorker(variables = {}, { dir, bundle = "worker" } = {}) {
+export async function startWorker(variables = {}, { dir, bundle = "worker", most } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "mcp-proxy-worker-"));
   const storage = dir ?? join(folder, "storage");
   mkdirSync(storage, { recursive: true });
@@ -48,7 +63,7 @@ export async function startWorker(variables = {}, { dir, bundle = "worker" } = {
   let child;
 
   async function start(port) {
-    writeFileSync(join(folder, "config.capnp"), config({ modules, variables, storage, port }));
+    writeFileSync(join(folder, "config.capnp"), config({ modules, variables, storage, port, most }));
     child = new Process(folder, (text) => printed.add(text));
     return child.port().catch((error) => {
       throw new Error(`${error.message}:\n${printed.text}`);
@@ -171,7 +186,7 @@ class Process {
 }
 
 /** The configuration, in the words of workerd.capnp. */
-function config({ modules, variables, storage, port }) {
+function config({ modules, variables, storage, port, most }) {
   const list = (items) => `[\n${items.map((item) => `    ${item},\n`).join("")}  ]`;
   const { date, flags } = compatibility();
   const sources = modules.map((name) => `(name = ${text(name)}, ${KINDS[extname(name)]} = embed ${text(name)})`);
@@ -181,6 +196,10 @@ function config({ modules, variables, storage, port }) {
       : `(name = ${text(name)}, json = ${text(JSON.stringify(value))})`,
   );
   bindings.push(`(name = "SESSIONS", durableObjectNamespace = "Session")`);
+  if (most !== undefined) {
+    const inner = `[(name = "most", json = "${most}")]`;
+    bindings.push(`(name = "RATE_LIMITER", wrapped = (moduleName = "test:limiter", innerBindings = ${inner}))`);
+  }
   return `using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (
@@ -189,6 +208,7 @@ const config :Workerd.Config = (
     (name = "internet", network = (allow = ["private"])),
     (name = "storage", disk = (path = ${text(storage)}, writable = true)),
   ],
+  extensions = [(modules = [(name = "test:limiter", internal = true, esModule = ${text(LIMITER)})])],
   sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
 );
 
