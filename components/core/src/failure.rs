@@ -26,6 +26,8 @@ const EXCERPT: usize = 200;
 pub(crate) struct Failure {
     pub(crate) code: i64,
     pub(crate) message: String,
+    /// The option of the command line that helps; others know none.
+    pub(crate) hint: Option<&'static str>,
     pub(crate) data: Data,
 }
 
@@ -108,7 +110,7 @@ impl Failure {
         let retry_safe = delivered == Delivered::No;
         let data =
             Data { phase, delivered, retry_safe, http_status: None, attempt: 0, body: None, attempts: Vec::new() };
-        Self { code: NO_ANSWER, message: message.into(), data }
+        Self { code: NO_ANSWER, message: message.into(), hint: None, data }
     }
 
     /// The request was not acceptable in the first place.
@@ -140,8 +142,9 @@ impl Failure {
 
     /// A limit of time was hit: `what` the server failed to do, and the option
     /// that sets the limit.
-    pub(crate) fn late(phase: Phase, delivered: Delivered, what: &str, limit: Duration, option: &str) -> Self {
-        Self::new(phase, delivered, format!("{what} {} s ({option})", limit.as_secs_f64()))
+    pub(crate) fn late(phase: Phase, delivered: Delivered, what: &str, limit: Duration, option: &'static str) -> Self {
+        let message = format!("{what} {} s", limit.as_secs_f64());
+        Self { hint: Some(option), ..Self::new(phase, delivered, message) }
     }
 
     /// No way to speak to the server was found.
@@ -163,11 +166,12 @@ impl Failure {
             _ => Delivered::Maybe,
         };
         let hint = match status.as_u16() {
-            401 => ": the server wants credentials (--header, --bearer-token-env)",
+            401 => ": the server wants credentials",
             403 => ": the server refuses these credentials",
             _ => "",
         };
         let mut failure = Self::new(Phase::Response, delivered, format!("the server answered HTTP {status}{hint}"));
+        failure.hint = (status == StatusCode::UNAUTHORIZED).then_some("--header, --bearer-token-env");
         failure.data.http_status = Some(status.as_u16());
         failure.data.body = excerpt(body);
         failure
@@ -187,9 +191,19 @@ impl Failure {
         message::write_error(id, self.code, &self.message, Some(&self.data))
     }
 
+    /// The same for one who can change the command line.
+    pub(crate) fn answer_with_hint(&self, id: &Id) -> Vec<u8> {
+        message::write_error(id, self.code, &self.words(), Some(&self.data))
+    }
+
+    /// What happened, and what helps.
+    fn words(&self) -> String {
+        self.hint.map_or_else(|| self.message.clone(), |hint| format!("{} ({hint})", self.message))
+    }
+
     pub(crate) fn too_long(max: usize) -> Self {
-        let message = format!("the answer is over the message limit of {max} bytes (--max-message-bytes)");
-        Self::new(Phase::Stream, Delivered::Yes, message)
+        let message = format!("the answer is over the message limit of {max} bytes");
+        Self { hint: Some("--max-message-bytes"), ..Self::new(Phase::Stream, Delivered::Yes, message) }
     }
 }
 

@@ -114,7 +114,11 @@ impl Proxy {
     }
 
     pub(super) fn write_failure(&mut self, id: &Id, failure: &Failure) {
-        self.write_message(About::Answer(id), failure.answer(id));
+        let answer = match self.front {
+            Front::Lines(_) => failure.answer_with_hint(id),
+            Front::Http(_) => failure.answer(id),
+        };
+        self.write_message(About::Answer(id), answer);
     }
 
     pub(super) fn write_message(&mut self, about: About<'_>, message: Vec<u8>) {
