@@ -10,7 +10,7 @@ import statistics
 COLUMNS = [
     ("start-up, ms", "startup", "startup_us.p50", 1000, 1),
     ("start-up CPU, ms", "startup", "startup_cpu_ms", 1, 0),
-    ("exit after stdin EOF, ms", "startup", "exit_us.p50", 1000, 1),
+    ("exit after stdin EOF (fronts: SIGTERM), ms", "startup", "exit_us.p50", 1000, 1),
     ("added p50, JSON, µs", "latency_json", "added_p50_us", 1, 0),
     ("added p50, SSE, µs", "latency_sse", "added_p50_us", 1, 0),
     ("p50 of direct + proxy, JSON, µs", "latency_json", "proxy_us.p50", 1, 0),
@@ -46,6 +46,19 @@ TARGETS = [
 ]
 OURS = ("mcp-proxy", "mcp-proxy-wasmtime")
 
+# What users run today to reach an HTTP+SSE server by Streamable HTTP: two processes, joined by stdio.
+CHAINS = ("ts-mcp-proxy+mcp-remote", "supergateway+mcp-remote", "py-mcp-proxy x2")
+WORKER = "mcp-proxy-worker"
+MANY = 200  # sessions
+
+TITLES = {
+    "stdio-http": "stdio over a Streamable HTTP server",
+    "stdio-sse": "stdio over an HTTP+SSE server",
+    "front-sse": "HTTP fronts over an HTTP+SSE server",
+    "front-http": "HTTP fronts over a Streamable HTTP server",
+}
+TARGET_HEAD = "### Targets\n\n%s\n\n| target | measured | verdict |\n|---|---:|---|"
+
 
 # ------------------------------------------------------------------------- rows
 
@@ -59,16 +72,25 @@ def at(row, path):
 
 def load(files):
     """Rows and what is said about the run. A later row of the same (kind, peer, phase, rep) replaces an earlier one."""
-    rows, about = {}, {}
+    rows, said = {}, {}
     for name in files:
         with open(name) as f:
             for line in f:
                 row = json.loads(line)
                 if "about" in row:
-                    about.update(row["about"])
+                    said.setdefault(row["about"].get("kind"), {}).update(row["about"])
                 else:
                     rows[(row["kind"], row["peer"], row["phase"], row["rep"])] = row
-    return list(rows.values()), about
+    return list(rows.values()), merged(said.values())
+
+
+def merged(parts):
+    """What is said about all kinds together."""
+    about = {}
+    for part in parts:
+        both = {key: about.get(key, {}) | part.get(key, {}) for key in ("versions", "missing")}
+        about = about | part | both | {"seconds": about.get("seconds", 0) + part.get("seconds", 0)}
+    return about
 
 
 def by_repeat(rows, peer, column):
@@ -109,7 +131,20 @@ def faults(row):
         found.append("afterwards: " + row["after"])
     if row.get("same") is False:
         found.append("the tool list was altered")
+    found += [f"{part['sessions']} sessions: {fault}" for part in row.get("rows", []) for fault in session_faults(part)]
     return [text.replace("|", "\\|").replace("\n", " ")[:300] for text in found]
+
+
+def session_faults(part):
+    """The same for one number of sessions. How many processes fit into memory is not a fault."""
+    if "failed" in part:
+        return []
+    found = []
+    if part["opened"] < part["sessions"]:
+        found.append(f"{part['opened']} opened ({part.get('open_error')})")
+    if not part["tally"].get("clean"):
+        found.append("answers: " + json.dumps(part["tally"], ensure_ascii=False))
+    return found
 
 
 def brief(row):
@@ -126,21 +161,23 @@ def brief(row):
 def markdown(files, references):
     all_rows, about = load(files)
     parts = [statement(about, all_rows)]
-    for kind in sorted({r["kind"] for r in all_rows}):
+    for kind in sorted({r["kind"] for r in all_rows}, key=list(TITLES).index):
         rows = [r for r in all_rows if r["kind"] == kind]
         in_order = sorted(rows, key=lambda r: r["phase"] == "probes")  # those end in any order
         names = list(dict.fromkeys(r["peer"] for r in in_order))
         whole = [n for n in names if len({r["phase"] for r in rows if r["peer"] == n}) > 1] or names
-        parts.append(f"## {kind}")
+        parts.append(f"## {TITLES[kind]}")
         if kind == "stdio-http" and any(n in OURS for n in names):
             parts.append(targets(rows))
+        if kind == "front-sse" and WORKER in names:
+            parts.append(front_targets(rows))
         parts.append("### Medians\n\n" + table(whole, rows, None))
         for ref in references:
             if ref in whole:
                 parts.append(f"### Ratios to {ref}\n\n" + table(whole, rows, ref))
         parts.append(start_up_only([n for n in names if n not in whole], rows))
         parts.append(correctness(whole, rows))
-        parts.append(session_lines(rows))
+        parts.append(sessions(rows))
     return "\n\n".join(p for p in parts if p) + "\n"
 
 
@@ -152,36 +189,57 @@ def statement(about, rows):
         "# Benchmark results",
         "Written by `cargo xtask bench`; do not edit.",
         f"Mode {about.get('mode')}, {about.get('date')}, {about.get('system')}, {about.get('cores')} cores, load {min(loads)}–{max(loads)}{priority}; "
-        f"{about.get('seconds', '?')} s of measuring. Interleaved repeats: {reps[False]}, slow peers (mcp-remote, Python) {reps[True]} with fewer calls. "
+        f"{about.get('seconds', '?')} s of measuring. Interleaved repeats: up to {reps[False]}, of slow peers (mcp-remote, Python) {reps[True]} with fewer calls. "
         "Client, mock server and proxy share the machine: read ratios, not absolute numbers. What each row means: [README](README.md).",
         "Versions: " + ", ".join(f"{k} ({v})" for k, v in about.get("versions", {}).items()) + ".",
     ]
     if about.get("missing"):
-        lines.append("Left out, because not there: " + ", ".join(f"{k} ({v})" for k, v in about["missing"].items()) + ".")
+        lines.append("Left out: " + ", ".join(f"{k} ({v})" for k, v in about["missing"].items()) + ".")
     return "\n\n".join(lines)
 
 
 def targets(rows):
-    lines = ["### Targets", "", "Ratio of the medians; in brackets the least and greatest ratio of a single repeat.", "",
-             "| target | measured | verdict |", "|---|---:|---|"]
-    for peer, title, sign, factor, ref in TARGETS:
-        column = BY_TITLE[title]
-        mine, other = median(rows, peer, column), median(rows, ref, column) if ref else 1.0
-        bound = f"{factor:g} × {ref}" if ref else f"{factor:g}"
-        if mine is None or not other:
-            lines.append(f"| {peer}: {title} {sign} {bound} | – | not measured |")
-            continue
-        ratio = mine / other
-        good = ratio <= factor if sign == "≤" else ratio >= factor
-        shown = f"{ratio:.2f} ×{spread(rows, peer, ref, column)}" if ref else number(mine, 1)
-        lines.append(f"| {peer}: {title} {sign} {bound} | {shown} | {'pass' if good else '**fail**'} |")
+    lines = [TARGET_HEAD % "Ratio of the medians; in brackets the least and greatest ratio of a single repeat."]
+    lines += [target(rows, *t) for t in TARGETS]
     for peer in OURS:
-        own = [r for r in rows if r["peer"] == peer]
-        unclean = sum(1 for r in own if faults(r))
-        lines.append(verdict(f"{peer}: no lost, doubled or altered answer in any phase", own, unclean, f"{len(own) - unclean}/{len(own)} runs clean"))
-        probes = [r for r in own if "probes" in r]
+        probes = [r for r in rows if r["peer"] == peer and "probes" in r]
         bad, count = sum(r["not_ok"] for r in probes), sum(len(r["probes"]) for r in probes)
-        lines.append(verdict(f"{peer}: all probes pass", probes, bad, f"{count - bad}/{count} ok"))
+        lines += [answers(rows, peer), verdict(f"{peer}: all probes pass", probes, bad, f"{count - bad}/{count} ok")]
+    return "\n".join(lines)
+
+
+def target(rows, peer, title, sign, factor, ref):
+    """One line: what a peer is to reach, alone or beside the reference."""
+    column = BY_TITLE[title]
+    mine, other = median(rows, peer, column), median(rows, ref, column) if ref else 1.0
+    bound = f"{factor:g} × {ref}" if ref else f"{factor:g}"
+    if mine is None or not other:
+        return f"| {peer}: {title} {sign} {bound} | – | not measured |"
+    ratio = mine / other
+    good = ratio <= factor if sign == "≤" else ratio >= factor
+    shown = f"{ratio:.2f} ×{spread(rows, peer, ref, column)}" if ref else number(mine, 1)
+    return f"| {peer}: {title} {sign} {bound} | {shown} | {'pass' if good else '**fail**'} |"
+
+
+def answers(rows, peer):
+    own = [r for r in rows if r["peer"] == peer]
+    unclean = sum(1 for r in own if faults(r))
+    return verdict(f"{peer}: no lost, doubled or altered answer in any phase", own, unclean, f"{len(own) - unclean}/{len(own)} runs clean")
+
+
+def front_targets(rows):
+    """The Worker beside the best of the chains; base-front is a yardstick, not what users run."""
+    title = "calls/s, 64 in flight, JSON"
+    best = max(CHAINS, key=lambda chain: median(rows, chain, BY_TITLE[title]) or 0)
+    intro = (f"The bound of the first is the best of the two-process chains {', '.join(CHAINS)}. "
+             "Ratio of the medians; in brackets the least and greatest ratio of a single repeat.")
+    lines = [TARGET_HEAD % intro, target(rows, WORKER, title, "≥", 2.0, best)]
+    lines.append(answers(rows, WORKER))
+    many = [part for r in rows if r["peer"] == WORKER for part in r.get("rows", []) if part["sessions"] == MANY and "failed" not in part]
+    left = sum(max(0, part["upstream_streams_left"]) for part in many)
+    shown = f"{sum(p['opened'] for p in many)} opened, {sum(p['calls'] for p in many)} calls, {left} streams left"
+    bad = left + sum(len(session_faults(part)) for part in many)
+    lines.append(verdict(f"{WORKER}: {MANY} sessions at once, every answer right, nothing left at the server after DELETE", many, bad, shown))
     return "\n".join(lines)
 
 
@@ -234,13 +292,21 @@ def clean(text):
     return text.replace("\n", " ").replace("|", "\\|")[:240]
 
 
-def session_lines(rows):
-    """Fronts with many sessions: one line for each size."""
-    keys = ("sessions", "opened", "open_s", "open_error", "calls_per_s", "kb_per_session", "deletes", "upstream_streams_left", "failed")
+def sessions(rows):
+    """Fronts with many sessions at once: one line for each peer and number."""
     lines = []
     for r in rows:
-        for row in r.get("rows", []):
-            kept = {k: row[k] for k in keys if row.get(k) is not None}
-            memory = f"{at(row, 'with.rss_mb')} MB with, {at(row, 'after_delete.rss_mb')} MB after DELETE"
-            lines.append(f"- {r['peer']}: {json.dumps(kept)} p50={at(row, 'lat_us.p50')} µs, {memory}")
-    return "### Sessions\n\n" + "\n".join(lines) if lines else ""
+        for part in r.get("rows", []):
+            if "failed" in part:
+                lines.append(f"| {r['peer']} | {part['sessions']} | {clean(part['failed'])} |" + " |" * 7)
+                continue
+            cells = [f"{part['opened']} in {part['open_s']:.1f} s", number(part["calls_per_s"], 0), number((at(part, "lat_us.p50") or 0) / 1000, 1),
+                     number(part["kb_per_session"], 0), number(part["base"]["rss_mb"], 0), number(part["with"]["rss_mb"], 0),
+                     number(part["after_delete"]["rss_mb"], 0), str(part["upstream_streams_left"])]
+            lines.append(f"| {r['peer']} | {part['sessions']} | " + " | ".join(cells) + " |")
+    if not lines:
+        return ""
+    head = ["### Sessions", "", "20 calls in each of many sessions at once. Memory is that of all processes: before, with the sessions open, and 3 s after "
+            "DELETE of each; what a runtime keeps for later is in it. The last column counts streams that the server still had then.", "",
+            "| | sessions | opened | calls/s | p50, ms | KB per session | before, MB | with, MB | after DELETE, MB | streams left |", "|---|" + "---:|" * 9]
+    return "\n".join(head + lines)

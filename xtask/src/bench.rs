@@ -1,19 +1,23 @@
-//! `cargo xtask bench`: builds the harness of `bench/`, installs the peers that
-//! can be reached, measures, and writes `bench/RESULTS.md`.
+//! `cargo xtask bench`: builds the harness of `bench/` and the Worker, installs
+//! the peers that can be reached, measures, and writes `bench/RESULTS.md`.
 //!
 //! Everything but the report lives in the cache, outside the clone. A peer that
 //! cannot be installed is left out, never an error: this is a benchmark, not a
 //! test. How to measure and what to print is decided in `bench/`, not here.
 
 use crate::step::{cache, cargo, dist, output, root, run as step, say};
-use crate::tools;
+use crate::{tools, worker};
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const MCP_REMOTE: &str = "0.15.1";
+/// The peers from npm, all in one folder.
+const NPM: [(&str, &str); 3] = [("mcp-remote", "0.15.1"), ("supergateway", "4.0.0"), ("mcp-proxy", "6.7.19")];
 const PYTHON_MCP_PROXY: &str = "0.13.0";
+/// What is measured unless `--kind` says otherwise: a bridge for clients on
+/// stdio, and fronts for servers that speak HTTP+SSE.
+const KINDS: &str = "stdio-http,front-sse";
 
 /// Measures in quick mode, or with `--full` all phases and peers. Further
 /// arguments go to `matrix.py run`, and the report of such a partial run is only
@@ -27,15 +31,21 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
             bail!("dist/{artefact} is not there: run `cargo xtask build` first");
         }
     }
+    let kinds = further.iter().skip_while(|argument| **argument != "--kind").nth(1);
+    let kinds = kinds.map_or(KINDS, |kinds| kinds.as_str());
+    if kinds.contains("front") {
+        worker::build()?;
+        tools::npm_packages("tests/e2e")?;
+    }
     let places = Places::new()?;
     let python = python()?;
     step("build the harness", &mut places.harness())?;
-    mcp_remote(&places.peers);
+    npm_peers(&places.peers);
     python_mcp_proxy(&python, &places.peers);
     let results = places.work.join(format!("{mode}.jsonl"));
     std::fs::remove_file(&results).ok();
     let mut measure = places.matrix(&python, &results)?;
-    step(&format!("measure ({mode})"), measure.args(["--mode", mode]).args(&further))?;
+    step(&format!("measure ({mode})"), measure.args(["--mode", mode, "--kind", kinds]).args(&further))?;
     if further.is_empty() { report(&python, &results) } else { step("report", &mut matrix_report(&python, &results)) }
 }
 
@@ -92,16 +102,20 @@ fn python() -> Result<String> {
     found.map(str::to_owned).context("Python 3 is missing: bench/matrix.py needs it (standard library only)")
 }
 
-fn mcp_remote(peers: &Path) {
+fn npm_peers(peers: &Path) {
     let folder = peers.join("npm");
-    let manifest = std::fs::read_to_string(folder.join("node_modules/mcp-remote/package.json")).unwrap_or_default();
-    if manifest.contains(&format!("\"version\": \"{MCP_REMOTE}\"")) {
+    let is_there = |(name, version): &(&str, &str)| {
+        let manifest = std::fs::read_to_string(folder.join("node_modules").join(name).join("package.json"));
+        manifest.is_ok_and(|manifest| manifest.contains(&format!("\"version\": \"{version}\"")))
+    };
+    if NPM.iter().all(is_there) {
         return;
     }
     let mut install = Command::new("npm");
     install.args(["install", "--save-exact", "--ignore-scripts", "--no-fund", "--no-audit", "--no-progress"]);
     install.args(["--fetch-retries", "1", "--fetch-timeout", "30000", "--prefix"]).arg(&folder);
-    best_effort("mcp-remote", &mut [install.arg(format!("mcp-remote@{MCP_REMOTE}"))]);
+    let names = NPM.map(|(name, _)| name).join(", ");
+    best_effort(&names, &mut [install.args(NPM.map(|(name, version)| format!("{name}@{version}")))]);
 }
 
 fn python_mcp_proxy(python: &str, peers: &Path) {

@@ -4,7 +4,7 @@
 //!   mcpbench --peer NAME --upstream …/sse --front http://127.0.0.1:21100/mcp [options] -- COMMAND…   (HTTP front)
 //!   mcpbench --peer direct --front http://127.0.0.1:21000/mcp                             (no proxy at all)
 //!
-//! `{URL}` in COMMAND is replaced by the upstream. Options:
+//! `{URL}` in COMMAND is replaced by the upstream, `{TMP}` by a new empty folder for each start. Options:
 //!   --direct URL      reference endpoint (default: the upstream; a path ending in /sse means legacy)
 //!   --phases a,b,c    startup latency_json latency_sse throughput_json throughput_sse parallel
 //!                     tools_list big1 big16 down16 progress idle sessions probes

@@ -41,7 +41,7 @@ export default ({ most }) => new Ratelimit(most);
 const KINDS = { ".js": "esModule", ".wasm": "wasm" };
 
 /** The program itself: what npm puts on the path may be a script that leaves it behind. */
-const program = () => createRequire(import.meta.url)("workerd").default;
+export const program = () => createRequire(import.meta.url)("workerd").default;
 
 /** What is missing to run the tests of the Worker, as sentences. */
 export const missing = () =>
@@ -127,7 +127,7 @@ class Printed {
 }
 
 /** Copies the bundle, which may be built anew meanwhile; returns its modules, the main one first. */
-function copyModules(bundle, folder) {
+export function copyModules(bundle, folder) {
   const names = readdirSync(bundle).filter((name) => KINDS[extname(name)]);
   for (const name of names) copyFileSync(join(bundle, name), join(folder, name));
   return names.sort((one, other) => (other === "index.js") - (one === "index.js"));
@@ -185,8 +185,11 @@ class Process {
   }
 }
 
-/** The configuration, in the words of workerd.capnp. */
-function config({ modules, variables, storage, port, most }) {
+/**
+ * The configuration, in the words of workerd.capnp. The variables named in `environment` are those
+ * of the process. Without `storage`, its folder has to be named on the command line.
+ */
+export function config({ modules, variables, environment = [], storage, port, most }) {
   const list = (items) => `[\n${items.map((item) => `    ${item},\n`).join("")}  ]`;
   const { date, flags } = compatibility();
   const sources = modules.map((name) => `(name = ${text(name)}, ${KINDS[extname(name)]} = embed ${text(name)})`);
@@ -195,18 +198,20 @@ function config({ modules, variables, storage, port, most }) {
       ? `(name = ${text(name)}, text = ${text(value)})`
       : `(name = ${text(name)}, json = ${text(JSON.stringify(value))})`,
   );
+  bindings.push(...environment.map((name) => `(name = ${text(name)}, fromEnvironment = ${text(name)})`));
   bindings.push(`(name = "SESSIONS", durableObjectNamespace = "Session")`);
   if (most !== undefined) {
     const inner = `[(name = "most", json = "${most}")]`;
     bindings.push(`(name = "RATE_LIMITER", wrapped = (moduleName = "test:limiter", innerBindings = ${inner}))`);
   }
+  const disk = storage === undefined ? "" : `path = ${text(storage)}, `;
   return `using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (
   services = [
     (name = "main", worker = .worker),
     (name = "internet", network = (allow = ["private"])),
-    (name = "storage", disk = (path = ${text(storage)}, writable = true)),
+    (name = "storage", disk = (${disk}writable = true)),
   ],
   extensions = [(modules = [(name = "test:limiter", internal = true, esModule = ${text(LIMITER)})])],
   sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
