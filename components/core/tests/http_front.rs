@@ -655,3 +655,48 @@ fn what_is_no_longer_kept_of_a_running_stream_is_told_to_whoever_comes_back() {
     bench.finished(11);
     bench.silent();
 }
+
+#[test]
+fn that_an_answer_is_lost_is_told_once_to_a_client_that_has_read_it() {
+    let (mut bench, stream) = open_as("2025-03-26", |face, _| face.replay_events = 1);
+    post(&mut bench, 10, &format!("[{},{},{}]", request("1"), request("2"), request("3")));
+    bench.responded(10, 200);
+    bench.received(10);
+    for call in bench.started() {
+        bench.accept(call);
+    }
+    bench.event(stream, r#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
+    let first = event_id(&bench.received(10));
+    bench.gone(10);
+    bench.event(stream, &answer("1"));
+    bench.event(stream, &answer("2"));
+    // The stream still runs.
+    bench.ask(11, "GET", &[EVENTS, NAMED, ("last-event-id", &first)], "");
+    bench.responded(11, 200);
+    let lost = event_id(&bench.received(11));
+    bench.received(11);
+    bench.gone(11);
+    bench.event(stream, &answer("3"));
+    bench.ask(12, "GET", &[EVENTS, NAMED, ("last-event-id", &lost)], "");
+    bench.responded(12, 200);
+    let second = bench.received(12);
+    assert!(second.contains(r#""id":2,"error""#), "{second}");
+    assert_eq!(heard(&mut bench, 12)["id"], 3);
+    bench.finished(12);
+    // Then it is forgotten.
+    running(&mut bench, 13, "4");
+    bench.event(stream, &answer("4"));
+    bench.received(13);
+    bench.finished(13);
+    bench.ask(14, "GET", &[EVENTS, NAMED, ("last-event-id", &first)], "");
+    bench.responded(14, 200);
+    let all = bench.received(14);
+    assert_eq!(all.matches("\"error\"").count(), 3, "{all}");
+    bench.finished(14);
+    bench.ask(15, "GET", &[EVENTS, NAMED, ("last-event-id", &event_id(&all))], "");
+    bench.responded(15, 200);
+    let rest = bench.received(15);
+    assert!(!rest.contains("\"id\":1,") && rest.matches("\"error\"").count() == 2, "{rest}");
+    bench.finished(15);
+    bench.silent();
+}

@@ -18,7 +18,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, request, resp
 use queue::Queue;
 use refusal::{EVENTS, JSON, Refusal};
 use std::collections::{BTreeMap, VecDeque};
-use streams::{Resumed, Streams};
+use streams::{Lost, Rest, Resumed, Streams};
 use subtle::ConstantTimeEq;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -252,11 +252,15 @@ impl HttpFront {
         self.in_session(headers)?;
         refusal::accepts(headers, &[EVENTS])?;
         match self.streams.resume(refusal::text(headers, &LAST_EVENT_ID)) {
-            Resumed::Stream(stream, lost, missed) => self.resume(now, exchange, stream, &lost, missed),
+            Resumed::Stream(rest) => self.resume(now, exchange, rest),
             // As for any event stream, this status says: do not come back. Some clients
             // take an error for no answer, and would come back for ever.
             Resumed::Over => self.respond_once(now, exchange, head(StatusCode::NO_CONTENT, None), Bytes::new()),
-            Resumed::Lost(ids) => self.tell_lost(now, exchange, &ids),
+            // A client is back for answers that nobody has any more.
+            Resumed::Lost(lost) => {
+                let events = lost.iter().flat_map(tell_lost).collect();
+                self.respond_once(now, exchange, head(StatusCode::OK, Some(EVENTS)), events);
+            }
             Resumed::Unknown => {
                 if let Some(old) = self.streams.listening() {
                     self.finish(old);
@@ -270,7 +274,8 @@ impl HttpFront {
     }
 
     /// A client is back for the rest of a stream.
-    fn resume(&mut self, now: Time, exchange: ExchangeId, stream: u64, lost: &[Id], missed: Vec<Bytes>) {
+    fn resume(&mut self, now: Time, exchange: ExchangeId, rest: Rest) {
+        let Rest { stream, lost, events } = rest;
         // The newest connection wins; the old one may be dead without our knowing.
         let listened = self.streams.listening();
         let old = self.streams.attach(stream, exchange);
@@ -278,7 +283,8 @@ impl HttpFront {
             self.abort(old);
         }
         self.start(now, exchange, stream);
-        for event in lost.iter().map(|id| Bytes::from(lost_answer(None, id))).chain(missed) {
+        let lost = lost.iter().map(tell_lost).map(Bytes::from);
+        for event in lost.chain(events.into_iter().map(|(_, event)| event)) {
             self.send(now, exchange, event);
         }
         if self.streams.complete(stream) {
@@ -287,14 +293,6 @@ impl HttpFront {
         if self.streams.listening() == Some(exchange) {
             self.say_waiting(now, stream);
         }
-    }
-
-    /// A client is back for answers that nobody has any more.
-    fn tell_lost(&mut self, now: Time, exchange: ExchangeId, ids: &[Id]) {
-        let last = self.streams.last_id();
-        let event = |(at, id)| lost_answer(Some(&*last).filter(|_| at + 1 == ids.len()), id);
-        let events = ids.iter().enumerate().flat_map(event);
-        self.respond_once(now, exchange, head(StatusCode::OK, Some(EVENTS)), events.collect());
     }
 
     fn delete(&mut self, now: Time, exchange: ExchangeId, headers: &HeaderMap) -> Result<Vec<Heard>, Refusal> {
@@ -545,11 +543,10 @@ impl HttpFront {
     }
 }
 
-/// The event for an answer that nobody has any more. Without an id of its own it
-/// is told again to a client that loses it too.
-fn lost_answer(event: Option<&str>, id: &Id) -> Vec<u8> {
+/// The event for an answer that nobody has any more.
+fn tell_lost(lost: &Lost) -> Vec<u8> {
     let text = "the connection was lost, and the answer with it; the request may have been carried out";
-    streams::event(event, Failure::new(Phase::Stream, Delivered::Maybe, text).answer(id))
+    streams::event(Some(&lost.event), Failure::new(Phase::Stream, Delivered::Maybe, text).answer(&lost.id))
 }
 
 fn head(status: StatusCode, kind: Option<&'static str>) -> response::Parts {
