@@ -657,6 +657,84 @@ fn what_is_no_longer_kept_of_a_running_stream_is_told_to_whoever_comes_back() {
 }
 
 #[test]
+fn a_question_on_a_connection_that_is_lost_is_refused_in_bounded_time() {
+    let question = r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#;
+    let (mut bench, stream) = open_as("2025-06-18", |_, _| {});
+    running(&mut bench, 10, "1");
+    bench.event(stream, question);
+    bench.received(10);
+    bench.gone(10);
+    assert_eq!(bench.deadline().unwrap().why, Why::Unread);
+    bench.wait(30_000);
+    let call = bench.called_last();
+    assert!(bench.rpc(call)["error"]["message"].as_str().unwrap().contains("no stream"));
+    bench.silent();
+
+    // A client that comes back for it in time has all the time that it wants.
+    let (mut bench, stream) = open();
+    let first = running(&mut bench, 10, "1");
+    bench.event(stream, question);
+    bench.received(10);
+    bench.gone(10);
+    bench.wait(29_000);
+    bench.ask(11, "GET", &[EVENTS, NAMED, ("last-event-id", &first)], "");
+    bench.responded(11, 200);
+    assert_eq!(heard(&mut bench, 11)["id"], "q");
+    bench.wait(14_000);
+    post(&mut bench, 12, &answer("\"q\""));
+    bench.responded(12, 202);
+    bench.finished(12);
+    let call = bench.called_last();
+    assert_eq!(bench.sent(call), answer("\"q\""));
+}
+
+#[test]
+fn a_question_that_is_no_longer_kept_for_a_lost_connection_is_refused() {
+    let (mut bench, stream) = open_as("2025-11-25", |face, _| face.replay_events = 1);
+    let first = running(&mut bench, 10, "1");
+    bench.event(stream, r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#);
+    bench.event(stream, r#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
+    bench.received(10);
+    bench.received(10);
+    bench.gone(10);
+    bench.ask(11, "GET", &[EVENTS, NAMED, ("last-event-id", &first)], "");
+    bench.responded(11, 200);
+    let event = bench.received(11);
+    assert!(event.contains("notifications/x"), "{event}");
+    let call = bench.called_last();
+    assert!(bench.rpc(call)["error"]["message"].as_str().unwrap().contains("no stream"));
+    bench.accept(call);
+    // Coming back once more makes no difference.
+    bench.ask(12, "GET", &[EVENTS, NAMED, ("last-event-id", &event_id(&event))], "");
+    bench.aborted(11);
+    bench.responded(12, 200);
+    assert_eq!(bench.deadline().unwrap().why, Why::Heartbeat);
+    bench.silent();
+}
+
+#[test]
+fn a_question_that_the_client_shows_not_to_have_seen_is_refused() {
+    let (mut bench, stream) = open_as("2025-11-25", |face, _| face.replay_events = 1);
+    let first = running(&mut bench, 10, "1");
+    bench.event(stream, r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#);
+    heard(&mut bench, 10);
+    bench.event(stream, &answer("1"));
+    heard(&mut bench, 10);
+    bench.finished(10);
+    running(&mut bench, 11, "2");
+    bench.event(stream, &answer("2"));
+    heard(&mut bench, 11);
+    bench.finished(11);
+    // All that had left, but it never arrived.
+    bench.ask(12, "GET", &[EVENTS, NAMED, ("last-event-id", &first)], "");
+    bench.responded(12, 200);
+    assert_eq!(heard(&mut bench, 12)["id"], 1);
+    bench.finished(12);
+    let call = bench.called_last();
+    assert!(bench.rpc(call)["error"]["message"].as_str().unwrap().contains("no stream"));
+}
+
+#[test]
 fn that_an_answer_is_lost_is_told_once_to_a_client_that_has_read_it() {
     let (mut bench, stream) = open_as("2025-03-26", |face, _| face.replay_events = 1);
     post(&mut bench, 10, &format!("[{},{},{}]", request("1"), request("2"), request("3")));

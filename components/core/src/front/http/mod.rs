@@ -2,6 +2,7 @@
 //! message to it goes out on exactly one stream. The server's session, and what
 //! becomes of a request once it was taken, are not known here.
 
+mod questions;
 mod queue;
 mod refusal;
 mod streams;
@@ -15,6 +16,7 @@ use crate::wire::message::{self, Id, Kind, Message, Parsed};
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, request, response};
+use questions::Questions;
 use queue::Queue;
 use refusal::{EVENTS, JSON, Refusal};
 use std::collections::{BTreeMap, VecDeque};
@@ -42,6 +44,7 @@ pub(crate) struct HttpFront {
     exchanges: BTreeMap<ExchangeId, Exchange>,
     streams: Streams,
     queue: Queue,
+    questions: Questions,
     outputs: VecDeque<Output>,
     unread: usize,
 }
@@ -105,6 +108,7 @@ impl HttpFront {
             exchanges: BTreeMap::new(),
             streams: Streams::new(&face, epoch),
             queue: Queue::new(face.queue_bytes, face.patience),
+            questions: Questions::new(face.patience),
             outputs: VecDeque::new(),
             unread: 0,
             face,
@@ -251,7 +255,13 @@ impl HttpFront {
     fn get(&mut self, now: Time, exchange: ExchangeId, headers: &HeaderMap) -> Result<Vec<Heard>, Refusal> {
         self.in_session(headers)?;
         refusal::accepts(headers, &[EVENTS])?;
-        match self.streams.resume(refusal::text(headers, &LAST_EVENT_ID)) {
+        let last = refusal::text(headers, &LAST_EVENT_ID);
+        let resumed = self.streams.resume(last);
+        if let Some((stream, seen)) = self.streams.seen(last) {
+            let gets = |at: u64| matches!(&resumed, Resumed::Stream(rest) if rest.holds(at));
+            self.queue.refuse(self.questions.join(stream, |at| at <= seen || gets(at)));
+        }
+        match resumed {
             Resumed::Stream(rest) => self.resume(now, exchange, rest),
             // As for any event stream, this status says: do not come back. Some clients
             // take an error for no answer, and would come back for ever.
@@ -280,7 +290,7 @@ impl HttpFront {
         let listened = self.streams.listening();
         let old = self.streams.attach(stream, exchange);
         if let Some(old) = old.or(listened.filter(|_| self.streams.listening() == Some(exchange))) {
-            self.abort(old);
+            self.abort(now, old);
         }
         self.start(now, exchange, stream);
         let lost = lost.iter().map(tell_lost).map(Bytes::from);
@@ -340,6 +350,7 @@ impl HttpFront {
             Some(stream) => {
                 let answers = if let About::Answer(id) = about { Some(id) } else { None };
                 self.say(now, stream, message, answers);
+                self.asked(question, stream);
                 self.finish_complete(stream);
             }
             None if self.session == Session::Over => {}
@@ -373,6 +384,16 @@ impl HttpFront {
         self.finish_complete(stream);
     }
 
+    /// A question of the server needs no answer any more.
+    pub(crate) fn answered(&mut self, question: &Id) {
+        self.questions.settle(question);
+    }
+
+    /// No question of the server needs an answer any more.
+    pub(crate) fn all_answered(&mut self) {
+        self.questions.clear();
+    }
+
     fn finish_complete(&mut self, stream: u64) {
         if self.streams.complete(stream)
             && let Some(exchange) = self.streams.exchange(stream)
@@ -394,11 +415,14 @@ impl HttpFront {
     }
 
     /// The client no longer reads a response. It has not cancelled anything.
-    pub(crate) fn gone(&mut self, id: ExchangeId) {
+    pub(crate) fn gone(&mut self, now: Time, id: ExchangeId) {
         let Some(exchange) = self.exchanges.remove(&id) else { return };
         self.unread -= exchange.unread;
         if let Some(stream) = exchange.stream {
             self.streams.detach(stream, id);
+            if self.streams.exchange(stream).is_none() {
+                self.questions.leave(now, stream);
+            }
         }
     }
 
@@ -407,6 +431,7 @@ impl HttpFront {
     pub(crate) fn end(&mut self, now: Time) {
         self.session = Session::Over;
         self.queue.clear();
+        self.questions.clear();
         if let Some((exchange, id)) = self.opening.take()
             && self.exchanges.contains_key(&exchange)
         {
@@ -417,7 +442,8 @@ impl HttpFront {
     }
 
     pub(crate) fn deadline(&self) -> Option<Deadline> {
-        let waiting = self.queue.due().map(|at| Deadline { at, why: Why::Unread });
+        let waiting = [self.queue.due(), self.questions.due()].into_iter().flatten().min();
+        let waiting = waiting.map(|at| Deadline { at, why: Why::Unread });
         self.exchanges.values().fold(waiting, |first, exchange| earlier(first, self.due(exchange)))
     }
 
@@ -432,13 +458,14 @@ impl HttpFront {
 
     pub(crate) fn tick(&mut self, now: Time) {
         self.queue.tick(now);
+        self.queue.refuse(self.questions.tick(now));
         let due = |exchange: &Exchange| self.due(exchange).filter(|deadline| deadline.at <= now);
         let due: Vec<_> = self.exchanges.iter().filter_map(|(id, exchange)| Some((*id, due(exchange)?.why))).collect();
         for (id, why) in due {
             if why == Why::Heartbeat {
                 self.send(now, id, Bytes::from_static(COMMENT));
             } else {
-                self.abort(id);
+                self.abort(now, id);
             }
         }
     }
@@ -449,8 +476,16 @@ impl HttpFront {
     }
 
     fn say_waiting(&mut self, now: Time, stream: u64) {
-        while let Some(message) = self.queue.pop() {
+        while let Some((message, question)) = self.queue.pop() {
             self.say(now, stream, message, None);
+            self.asked(question, stream);
+        }
+    }
+
+    /// A question of the server has just been said on a stream.
+    fn asked(&mut self, question: Option<Id>, stream: u64) {
+        if let Some(id) = question {
+            self.questions.ask(id, stream, self.streams.place(stream));
         }
     }
 
@@ -486,7 +521,7 @@ impl HttpFront {
 
     fn insert(&mut self, now: Time, exchange: ExchangeId, stream: Option<u64>) {
         // A shell that uses an id twice has no use for the first.
-        self.gone(exchange);
+        self.gone(now, exchange);
         let new = Exchange { stream, unread: 0, taken: now, written: now, finished: false };
         self.exchanges.insert(exchange, new);
     }
@@ -508,7 +543,7 @@ impl HttpFront {
             return;
         }
         self.outputs.push_back(Output::Finish(id));
-        let stream = exchange.stream.take();
+        let stream = exchange.stream;
         if exchange.unread == 0 {
             self.exchanges.remove(&id);
         }
@@ -517,9 +552,9 @@ impl HttpFront {
         }
     }
 
-    fn abort(&mut self, id: ExchangeId) {
+    fn abort(&mut self, now: Time, id: ExchangeId) {
         if self.exchanges.contains_key(&id) {
-            self.gone(id);
+            self.gone(now, id);
             self.outputs.push_back(Output::Abort(id));
         }
     }

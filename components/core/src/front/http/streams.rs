@@ -96,6 +96,13 @@ pub(super) struct Rest {
     pub(super) events: Vec<(u64, Bytes)>,
 }
 
+impl Rest {
+    /// The event that stands there is among them.
+    pub(super) fn holds(&self, at: u64) -> bool {
+        self.events.iter().any(|(place, _)| *place == at)
+    }
+}
+
 impl Streams {
     pub(super) fn new(face: &HttpFace, epoch: u32) -> Self {
         let kept = Kept { order: VecDeque::new(), bytes: 0, most: face.replay_events, most_bytes: face.replay_bytes };
@@ -173,6 +180,11 @@ impl Streams {
         self.streams.get(&stream).is_none_or(|stream| !stream.listens && stream.awaited.is_empty())
     }
 
+    /// The place of what was last said on a stream.
+    pub(super) fn place(&self, at: u64) -> u64 {
+        self.streams.get(&at).map_or(0, |stream| stream.said)
+    }
+
     /// Says something on a stream, perhaps an answer: the event, which is kept.
     pub(super) fn say(&mut self, at: u64, message: Vec<u8>, answers: Option<&Id>) -> Bytes {
         let id = self.id(at);
@@ -236,6 +248,13 @@ impl Streams {
             self.listener = Some(at);
         }
         stream.exchange.replace(exchange)
+    }
+
+    /// The stream and the place of the last event that a client has seen, if that
+    /// was one of ours.
+    pub(super) fn seen(&self, last: &str) -> Option<(u64, u64)> {
+        let place = Place::parse(last).filter(|place| place.epoch == self.epoch)?;
+        Some((place.stream, place.said))
     }
 
     /// What the id of the last event that a client has seen leads to.
