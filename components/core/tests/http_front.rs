@@ -9,6 +9,7 @@ use common::{Bench, INITIALIZE, INITIALIZED, initialize_result};
 use http::HeaderValue;
 use mcp_proxy_core::{CallId, Config, Exit, Face, HttpFace, Keepsake, Source, Transport, Why};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 const SESSION: &str = "0123456789abcdef";
 const BOTH: (&str, &str) = ("accept", "application/json, text/event-stream");
@@ -710,6 +711,28 @@ fn a_question_that_is_no_longer_kept_for_a_lost_connection_is_refused() {
     bench.responded(12, 200);
     assert_eq!(bench.deadline().unwrap().why, Why::Heartbeat);
     bench.silent();
+}
+
+#[test]
+fn a_response_has_all_its_time_to_begin_after_a_question_was_refused() {
+    let (mut bench, stream) =
+        open_as("2025-06-18", |_, config| config.first_byte_timeout = Some(Duration::from_secs(5)));
+    post(&mut bench, 10, &request("1"));
+    bench.responded(10, 200);
+    bench.received(10);
+    let call = bench.called("POST tools/call 1");
+    bench.event(stream, r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#);
+    bench.received(10);
+    bench.gone(10);
+    bench.wait(30_000);
+    bench.called_last();
+    bench.silent();
+    assert_eq!(
+        bench.deadline().map(|deadline| (deadline.at.0 - bench.now, deadline.why)),
+        Some((5_000, Why::FirstByte))
+    );
+    bench.wait(5_000);
+    bench.cancelled(call);
 }
 
 #[test]
