@@ -801,3 +801,16 @@ fn that_an_answer_is_lost_is_told_once_to_a_client_that_has_read_it() {
     bench.finished(15);
     bench.silent();
 }
+
+#[test]
+fn what_waits_for_a_stream_goes_to_a_client_that_comes_back_to_its_request() {
+    let (mut bench, stream) = open();
+    let first = running(&mut bench, 10, "1");
+    bench.gone(10);
+    bench.event(stream, r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#);
+    bench.silent();
+    bench.ask(11, "GET", &[EVENTS, NAMED, ("last-event-id", &first)], "");
+    bench.responded(11, 200);
+    assert_eq!(heard(&mut bench, 11)["id"], "q");
+    bench.silent();
+}

@@ -300,7 +300,7 @@ impl HttpFront {
         if self.streams.complete(stream) {
             return self.finish(exchange);
         }
-        if self.streams.listening() == Some(exchange) {
+        if self.streams.listening().is_none_or(|listening| listening == exchange) {
             self.say_waiting(now, stream);
         }
     }
