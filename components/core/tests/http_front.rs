@@ -814,3 +814,23 @@ fn what_waits_for_a_stream_goes_to_a_client_that_comes_back_to_its_request() {
     assert_eq!(heard(&mut bench, 11)["id"], "q");
     bench.silent();
 }
+
+#[test]
+fn nothing_is_kept_of_requests_that_were_cancelled_after_their_connection_was_lost() {
+    let (mut bench, _) = open();
+    let mut held = Vec::new();
+    for round in 0..20 {
+        running(&mut bench, 10 + 2 * round, "1");
+        bench.gone(10 + 2 * round);
+        let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+        post(&mut bench, 11 + 2 * round, cancel);
+        bench.responded(11 + 2 * round, 202);
+        bench.finished(11 + 2 * round);
+        let call = bench.called("POST notifications/cancelled");
+        bench.accept(call);
+        bench.silent();
+        held.push(format!("{:?}", bench.proxy).len());
+    }
+    // Only numbers grow.
+    assert!(held[19] < held[0] + 100, "{held:?}");
+}

@@ -373,7 +373,7 @@ impl HttpFront {
     /// A request needs no answer any more. Its client sees that the stream is
     /// complete without one.
     pub(crate) fn settle(&mut self, now: Time, id: &Id) {
-        let Some(stream) = self.streams.settle(id) else { return };
+        let Some(stream) = self.streams.withdraw(id) else { return };
         if self.primes()
             && self.streams.complete(stream)
             && let Some(exchange) = self.streams.exchange(stream)

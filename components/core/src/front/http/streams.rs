@@ -166,12 +166,19 @@ impl Streams {
         }
     }
 
-    /// This request has its answer, or needs none any more.
+    /// This request has its answer, which is about to be said.
     pub(super) fn settle(&mut self, id: &Id) -> Option<u64> {
         let at = self.of.remove(id)?;
         if let Some(stream) = self.streams.get_mut(&at) {
             stream.awaited.retain(|awaited| awaited != id);
         }
+        Some(at)
+    }
+
+    /// This request needs no answer any more; neither, perhaps, does its stream.
+    pub(super) fn withdraw(&mut self, id: &Id) -> Option<u64> {
+        let at = self.settle(id)?;
+        self.drop_if_over(at);
         Some(at)
     }
 
