@@ -9,6 +9,7 @@ use common::{Bench, INITIALIZE, INITIALIZED, initialize_result};
 use http::HeaderValue;
 use mcp_proxy_core::{CallId, Config, Exit, Face, HttpFace, Keepsake, Source, Transport, Why};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 const SESSION: &str = "0123456789abcdef";
 const BOTH: (&str, &str) = ("accept", "application/json, text/event-stream");
@@ -654,4 +655,182 @@ fn what_is_no_longer_kept_of_a_running_stream_is_told_to_whoever_comes_back() {
     }
     bench.finished(11);
     bench.silent();
+}
+
+#[test]
+fn a_question_on_a_connection_that_is_lost_is_refused_in_bounded_time() {
+    let question = r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#;
+    let (mut bench, stream) = open_as("2025-06-18", |_, _| {});
+    running(&mut bench, 10, "1");
+    bench.event(stream, question);
+    bench.received(10);
+    bench.gone(10);
+    assert_eq!(bench.deadline().unwrap().why, Why::Unread);
+    bench.wait(30_000);
+    let call = bench.called_last();
+    assert!(bench.rpc(call)["error"]["message"].as_str().unwrap().contains("no stream"));
+    bench.silent();
+
+    // A client that comes back for it in time has all the time that it wants.
+    let (mut bench, stream) = open();
+    let first = running(&mut bench, 10, "1");
+    bench.event(stream, question);
+    bench.received(10);
+    bench.gone(10);
+    bench.wait(29_000);
+    bench.ask(11, "GET", &[EVENTS, NAMED, ("last-event-id", &first)], "");
+    bench.responded(11, 200);
+    assert_eq!(heard(&mut bench, 11)["id"], "q");
+    bench.wait(14_000);
+    post(&mut bench, 12, &answer("\"q\""));
+    bench.responded(12, 202);
+    bench.finished(12);
+    let call = bench.called_last();
+    assert_eq!(bench.sent(call), answer("\"q\""));
+}
+
+#[test]
+fn a_question_that_is_no_longer_kept_for_a_lost_connection_is_refused() {
+    let (mut bench, stream) = open_as("2025-11-25", |face, _| face.replay_events = 1);
+    let first = running(&mut bench, 10, "1");
+    bench.event(stream, r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#);
+    bench.event(stream, r#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
+    bench.received(10);
+    bench.received(10);
+    bench.gone(10);
+    bench.ask(11, "GET", &[EVENTS, NAMED, ("last-event-id", &first)], "");
+    bench.responded(11, 200);
+    let event = bench.received(11);
+    assert!(event.contains("notifications/x"), "{event}");
+    let call = bench.called_last();
+    assert!(bench.rpc(call)["error"]["message"].as_str().unwrap().contains("no stream"));
+    bench.accept(call);
+    // Coming back once more makes no difference.
+    bench.ask(12, "GET", &[EVENTS, NAMED, ("last-event-id", &event_id(&event))], "");
+    bench.aborted(11);
+    bench.responded(12, 200);
+    assert_eq!(bench.deadline().unwrap().why, Why::Heartbeat);
+    bench.silent();
+}
+
+#[test]
+fn a_response_has_all_its_time_to_begin_after_a_question_was_refused() {
+    let (mut bench, stream) =
+        open_as("2025-06-18", |_, config| config.first_byte_timeout = Some(Duration::from_secs(5)));
+    post(&mut bench, 10, &request("1"));
+    bench.responded(10, 200);
+    bench.received(10);
+    let call = bench.called("POST tools/call 1");
+    bench.event(stream, r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#);
+    bench.received(10);
+    bench.gone(10);
+    bench.wait(30_000);
+    bench.called_last();
+    bench.silent();
+    assert_eq!(
+        bench.deadline().map(|deadline| (deadline.at.0 - bench.now, deadline.why)),
+        Some((5_000, Why::FirstByte))
+    );
+    bench.wait(5_000);
+    bench.cancelled(call);
+}
+
+#[test]
+fn a_question_that_the_client_shows_not_to_have_seen_is_refused() {
+    let (mut bench, stream) = open_as("2025-11-25", |face, _| face.replay_events = 1);
+    let first = running(&mut bench, 10, "1");
+    bench.event(stream, r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#);
+    heard(&mut bench, 10);
+    bench.event(stream, &answer("1"));
+    heard(&mut bench, 10);
+    bench.finished(10);
+    running(&mut bench, 11, "2");
+    bench.event(stream, &answer("2"));
+    heard(&mut bench, 11);
+    bench.finished(11);
+    // All that had left, but it never arrived.
+    bench.ask(12, "GET", &[EVENTS, NAMED, ("last-event-id", &first)], "");
+    bench.responded(12, 200);
+    assert_eq!(heard(&mut bench, 12)["id"], 1);
+    bench.finished(12);
+    let call = bench.called_last();
+    assert!(bench.rpc(call)["error"]["message"].as_str().unwrap().contains("no stream"));
+}
+
+#[test]
+fn that_an_answer_is_lost_is_told_once_to_a_client_that_has_read_it() {
+    let (mut bench, stream) = open_as("2025-03-26", |face, _| face.replay_events = 1);
+    post(&mut bench, 10, &format!("[{},{},{}]", request("1"), request("2"), request("3")));
+    bench.responded(10, 200);
+    bench.received(10);
+    for call in bench.started() {
+        bench.accept(call);
+    }
+    bench.event(stream, r#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
+    let first = event_id(&bench.received(10));
+    bench.gone(10);
+    bench.event(stream, &answer("1"));
+    bench.event(stream, &answer("2"));
+    // The stream still runs.
+    bench.ask(11, "GET", &[EVENTS, NAMED, ("last-event-id", &first)], "");
+    bench.responded(11, 200);
+    let lost = event_id(&bench.received(11));
+    bench.received(11);
+    bench.gone(11);
+    bench.event(stream, &answer("3"));
+    bench.ask(12, "GET", &[EVENTS, NAMED, ("last-event-id", &lost)], "");
+    bench.responded(12, 200);
+    let second = bench.received(12);
+    assert!(second.contains(r#""id":2,"error""#), "{second}");
+    assert_eq!(heard(&mut bench, 12)["id"], 3);
+    bench.finished(12);
+    // Then it is forgotten.
+    running(&mut bench, 13, "4");
+    bench.event(stream, &answer("4"));
+    bench.received(13);
+    bench.finished(13);
+    bench.ask(14, "GET", &[EVENTS, NAMED, ("last-event-id", &first)], "");
+    bench.responded(14, 200);
+    let all = bench.received(14);
+    assert_eq!(all.matches("\"error\"").count(), 3, "{all}");
+    bench.finished(14);
+    bench.ask(15, "GET", &[EVENTS, NAMED, ("last-event-id", &event_id(&all))], "");
+    bench.responded(15, 200);
+    let rest = bench.received(15);
+    assert!(!rest.contains("\"id\":1,") && rest.matches("\"error\"").count() == 2, "{rest}");
+    bench.finished(15);
+    bench.silent();
+}
+
+#[test]
+fn what_waits_for_a_stream_goes_to_a_client_that_comes_back_to_its_request() {
+    let (mut bench, stream) = open();
+    let first = running(&mut bench, 10, "1");
+    bench.gone(10);
+    bench.event(stream, r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#);
+    bench.silent();
+    bench.ask(11, "GET", &[EVENTS, NAMED, ("last-event-id", &first)], "");
+    bench.responded(11, 200);
+    assert_eq!(heard(&mut bench, 11)["id"], "q");
+    bench.silent();
+}
+
+#[test]
+fn nothing_is_kept_of_requests_that_were_cancelled_after_their_connection_was_lost() {
+    let (mut bench, _) = open();
+    let mut held = Vec::new();
+    for round in 0..20 {
+        running(&mut bench, 10 + 2 * round, "1");
+        bench.gone(10 + 2 * round);
+        let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+        post(&mut bench, 11 + 2 * round, cancel);
+        bench.responded(11 + 2 * round, 202);
+        bench.finished(11 + 2 * round);
+        let call = bench.called("POST notifications/cancelled");
+        bench.accept(call);
+        bench.silent();
+        held.push(format!("{:?}", bench.proxy).len());
+    }
+    // Only numbers grow.
+    assert!(held[19] < held[0] + 100, "{held:?}");
 }

@@ -2,10 +2,11 @@
 //! response to any call, in any order that a shell can report. It looks after
 //! the laws that can be seen from outside.
 
+use crate::visits::{self, Visits};
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use mcp_proxy_core::{
-    Blame, CallError, CallId, Config, Input, KeepAlive, Output, Proxy, Side, Sink, Source, Time, Transport,
+    Blame, CallError, CallId, Config, Face, Input, KeepAlive, Output, Proxy, Side, Sink, Source, Time, Transport,
 };
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -80,6 +81,8 @@ pub(crate) struct Driver<'a> {
     exited: bool,
     gone: bool,
     said: Outcome,
+    /// The client's exchanges, if it speaks HTTP.
+    visits: Option<Visits>,
 }
 
 struct Live {
@@ -88,7 +91,17 @@ struct Live {
 }
 
 impl<'a> Driver<'a> {
+    /// A client on stdio.
     pub(crate) fn new(data: &'a [u8], size: usize) -> Self {
+        Self::facing(data, size, None)
+    }
+
+    /// A client that speaks HTTP.
+    pub(crate) fn http(data: &'a [u8], size: usize) -> Self {
+        Self::facing(data, size, Some(Visits::default()))
+    }
+
+    fn facing(data: &'a [u8], size: usize, visits: Option<Visits>) -> Self {
         let mut config = Config::new("http://server.test/mcp").unwrap();
         let (setting, data) = data.split_first().map_or((0, data), |(first, rest)| (*first, rest));
         config.transport = match setting % 3 {
@@ -100,6 +113,9 @@ impl<'a> Driver<'a> {
         config.request_timeout = Some(Duration::from_secs(20));
         config.total_timeout = (setting & 8 != 0).then_some(Duration::from_secs(30));
         config.keep_alive = if setting & 16 == 0 { KeepAlive::Auto } else { KeepAlive::Every(Duration::from_secs(5)) };
+        if visits.is_some() {
+            config.face = Face::Http(visits::face(setting));
+        }
         Self {
             proxy: Proxy::new(&config, u64::from(setting), Time(0)),
             data,
@@ -111,6 +127,7 @@ impl<'a> Driver<'a> {
             exited: false,
             gone: false,
             said: Vec::new(),
+            visits,
         }
     }
 
@@ -120,6 +137,10 @@ impl<'a> Driver<'a> {
         while let Some(byte) = self.byte() {
             let call = self.nth(byte >> 4);
             match (byte & 15, call) {
+                (0, _) if self.visits.is_some() => self.visit_with(byte >> 4, Self::bytes),
+                (1, _) if self.visits.is_some() => self.visit_with(byte >> 4, Self::body),
+                (12, _) if self.visits.is_some() => self.taken(byte >> 4),
+                (15, _) if self.visits.is_some() => self.lost(byte >> 4),
                 (0, _) => self.client_bytes(),
                 (1, _) => self.client_line(),
                 (2, Some((call, false))) => self.head(call),
@@ -141,6 +162,9 @@ impl<'a> Driver<'a> {
 
     /// The client leaves, time passes, and the machine must leave too.
     pub(crate) fn end(mut self) -> Outcome {
+        if self.visits.is_some() {
+            self.tell(Input::Shutdown);
+        }
         self.tell(Input::Eof(Side::Client));
         self.tell(Input::Flushed(Sink::Side(Side::Client), usize::MAX));
         for _ in 0..MOST_TICKS {
@@ -149,6 +173,7 @@ impl<'a> Driver<'a> {
         assert!(self.exited, "no exit; next is {:?}", self.proxy.deadline());
         let forgotten = self.live.values().filter(|live| live.request.method() != Method::DELETE).count();
         assert_eq!(forgotten, 0, "calls that nobody ended");
+        self.visits.iter().for_each(Visits::over);
         self.tell(Input::Tick);
         self.tell(Input::Shutdown);
         assert!(self.proxy.deadline().is_none());
@@ -180,6 +205,32 @@ impl<'a> Driver<'a> {
     }
 
     // ----- facts -----------------------------------------------------------------
+
+    fn visit_with(&mut self, kind: u8, body: impl FnOnce(&mut Self) -> &'a [u8]) {
+        let body = body(self);
+        let which = self.byte().unwrap_or(0);
+        let Some((id, request)) = self.visits.as_mut().map(|visits| visits.begin(kind, which)) else { return };
+        self.tell(Input::Request(id, request, Bytes::copy_from_slice(body)));
+        if let Some(visits) = &mut self.visits {
+            if self.exited { visits.ignored(id) } else { visits.answered(id) }
+        }
+    }
+
+    fn body(&mut self) -> &'a [u8] {
+        self.pick(&visits::BODIES).as_bytes()
+    }
+
+    fn taken(&mut self, which: u8) {
+        if let Some((id, bytes)) = self.visits.as_mut().and_then(|visits| visits.take(which)) {
+            self.tell(Input::Flushed(Sink::Exchange(id), bytes));
+        }
+    }
+
+    fn lost(&mut self, which: u8) {
+        if let Some(id) = self.visits.as_mut().and_then(|visits| visits.lose(which)) {
+            self.tell(Input::Gone(id));
+        }
+    }
 
     fn client_bytes(&mut self) {
         let bytes = self.bytes();
@@ -322,14 +373,14 @@ impl<'a> Driver<'a> {
             Output::Note(note) => assert_ne!(note.blame(), Blame::Bug, "{note:?}"),
             Output::Exit(_) => self.exited = true,
             other @ (Output::Respond(..) | Output::Send(..) | Output::Finish(_) | Output::Abort(_)) => {
-                panic!("to a client on stdio: {other:?}")
+                self.visits.as_mut().expect("a client on stdio").obey(other);
             }
         }
     }
 
     /// Silence law: whole lines of JSON-RPC, with an id or none.
     fn written(&mut self, line: &[u8]) {
-        assert!(!self.gone, "to a client that is gone");
+        assert!(!self.gone && self.visits.is_none(), "to a client that is gone");
         assert_eq!(line.iter().position(|byte| *byte == b'\n'), Some(line.len() - 1), "not one line");
         let members: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(line).unwrap();
         assert!(members.get("id").is_none_or(|id| id.get() != "null"), "a null id");

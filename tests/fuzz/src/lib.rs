@@ -17,6 +17,7 @@
 
 mod cut;
 mod driver;
+mod front;
 mod lines;
 mod message;
 mod proxy;
@@ -25,6 +26,7 @@ mod proxy;
 #[path = "../../../components/core/src/rng.rs"]
 mod rng;
 mod sse;
+mod visits;
 #[path = "../../../components/core/src/wire/mod.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the core uses all of it, and shows some")]
 mod wire;
@@ -33,8 +35,13 @@ mod wire;
 pub type Target = fn(&[u8]);
 
 /// All targets, by name.
-pub const TARGETS: [(&str, Target); 4] =
-    [("lines", lines::lines), ("sse", sse::sse), ("message", message::message), ("proxy", proxy::proxy)];
+pub const TARGETS: [(&str, Target); 5] = [
+    ("lines", lines::lines),
+    ("sse", sse::sse),
+    ("message", message::message),
+    ("proxy", proxy::proxy),
+    ("front", front::front),
+];
 
 /// Runs a target by name.
 pub fn run(name: &str, data: &[u8]) {

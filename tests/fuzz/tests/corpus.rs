@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Mutated inputs of each target. A run of the machine takes a while.
-const ROUNDS: [(&str, usize); 4] = [("lines", 20_000), ("sse", 20_000), ("message", 20_000), ("proxy", 3_000)];
+const ROUNDS: [(&str, usize); 5] =
+    [("lines", 20_000), ("sse", 20_000), ("message", 20_000), ("proxy", 3_000), ("front", 3_000)];
 
 /// What is worth a try in the middle of anything.
 const WORDS: [&[u8]; 24] = [

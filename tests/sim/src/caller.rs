@@ -3,6 +3,7 @@
 //! `client`, what it was told in `story`.
 
 use crate::dice::{Chance, Dice, Owner};
+use crate::exchange::Errand;
 use crate::luck::Luck;
 use crate::manners::Manners;
 use mcp_proxy_core::ExchangeId;
@@ -86,9 +87,11 @@ impl Caller {
         }
     }
 
-    /// A connection is made. Says what becomes of it.
-    pub(crate) fn connect(&mut self, id: ExchangeId, initializes: bool) -> Fate {
-        let harmed = self.dice.chance(self.manners.harm) && (!initializes || self.dice.chance(10));
+    /// A connection is made. Says what becomes of it. Most harm is done to streams.
+    pub(crate) fn connect(&mut self, id: ExchangeId, errand: Errand) -> Fate {
+        let initializes = errand == Errand::Initialize;
+        let streams = matches!(errand, Errand::Ask | Errand::Listen | Errand::Resume(..));
+        let harmed = self.dice.chance(self.manners.harm) && (streams || self.dice.chance(10));
         let fate = self.some_fate();
         let fate = if harmed && self.luck.strikes() { fate } else { Fate::Fine };
         let reading = if matches!(fate, Fate::Stalls) { Reading::Stalls } else { Reading::Reads };
@@ -99,14 +102,17 @@ impl Caller {
     }
 
     fn some_fate(&mut self) -> Fate {
-        let most = self.dice.pick(&[5, 500, 5000, 40_000], 500);
+        let most = self.dice.pick(&[3, 50, 200, 1000, 10_000], 500);
         let after = self.dice.between(0, most);
         let reading = self.dice.pick(&[Reading::Lost, Reading::Dead], Reading::Lost);
         let later = self.dice.between(0, 20_000);
         match self.dice.between(0, 9) {
             0..=2 => Fate::Lost(after, reading, Some(0)),
             3..=5 => Fate::Lost(after, reading, Some(later)),
-            6 | 7 => Fate::Lost(after, reading, None),
+            // What is taken by nobody is broken off; what the client's system
+            // takes is found out one day.
+            6 => Fate::Lost(after, Reading::Dead, None),
+            7 => Fate::Lost(after, Reading::Lost, Some(60_000)),
             _ => Fate::Stalls,
         }
     }

@@ -43,6 +43,8 @@ pub(crate) struct Client {
     /// Nothing is written until `initialize` is answered.
     waits: bool,
     hasty: bool,
+    /// It cannot say anything without a session.
+    http: bool,
     large: bool,
 }
 
@@ -65,7 +67,8 @@ impl Client {
     pub(crate) fn new(chance: Chance<'_>, weather: &Weather, requests: u64) -> Self {
         let dice = chance.dice(Owner::Client);
         let (hasty, large) = (weather.hasty, weather.large);
-        let mut client = Self { dice, script: VecDeque::new(), waits: false, hasty, large };
+        let http = weather.caller.is_some();
+        let mut client = Self { dice, script: VecDeque::new(), waits: false, hasty, http, large };
         client.greet("0", 0);
         for mark in 1..=u64::from(u64::BITS - requests.leading_zeros()) {
             let before = client.script.len();
@@ -85,7 +88,7 @@ impl Client {
     pub(crate) fn write(&mut self) -> Option<Line> {
         let (_, line) = self.script.pop_front()?;
         let greeting = line.claims.iter().any(|claim| matches!(claim, Claim::Request { mark: 0, .. }));
-        self.waits = greeting && !self.hasty;
+        self.waits = greeting && (self.http || !self.hasty);
         Some(line)
     }
 

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 /// How many peers have dice.
-const OWNERS: usize = 5;
+const OWNERS: usize = 6;
 
 /// Whose dice they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +14,7 @@ pub(crate) enum Owner {
     Server,
     Network,
     World,
+    Caller,
 }
 
 /// The source of all dice of a run.

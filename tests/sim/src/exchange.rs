@@ -148,6 +148,13 @@ impl Exchanges {
         true
     }
 
+    /// The machine must leave; who has no head may be told so.
+    pub(crate) fn may_be_turned_away(&mut self) {
+        for exchange in self.live.values_mut().filter(|exchange| !exchange.headed()) {
+            exchange.asked.allowed.push(503);
+        }
+    }
+
     /// The story goes on in an exchange.
     pub(crate) fn carries(&self, story: u64) -> bool {
         self.live.values().any(|exchange| exchange.story == Some(story) && !exchange.finished)
@@ -178,6 +185,7 @@ impl Exchange {
         match (self.granted(), self.asked.errand) {
             (false, _) | (true, Errand::Initialize) => Form::Body,
             (true, Errand::Tell | Errand::Leave) => Form::Nothing,
+            (true, Errand::Resume(..)) if self.status == Some(204) => Form::Nothing,
             (true, Errand::Ask | Errand::Listen | Errand::Resume(..)) => Form::Events,
         }
     }

@@ -3,6 +3,7 @@
 
 use crate::dice::Dice;
 use mcp_proxy_core::Transport;
+use serde_json::{Value, json};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Habits {
@@ -37,6 +38,10 @@ pub(crate) struct Habits {
     pub(crate) gone: Gone,
     /// Its load balancer wants a cookie back.
     pub(crate) sticky: bool,
+    /// The version of the protocol that it speaks.
+    pub(crate) version: &'static str,
+    /// It says when its tools change.
+    pub(crate) announces: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +96,9 @@ const GONES: [Gone; 8] = [
     Gone::Answered,
 ];
 
+const VERSIONS: [&str; 7] =
+    ["2025-11-25", "2025-11-25", "2025-11-25", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
 const REFUSALS: [u16; 12] = [404, 404, 405, 405, 405, 400, 400, 406, 415, 501, 405, 403];
 
 impl Habits {
@@ -124,6 +132,8 @@ impl Habits {
             },
             gone: dice.pick(&GONES, Gone::Status(404)),
             sticky: dice.chance(20),
+            version: dice.pick(&VERSIONS, "2025-11-25"),
+            announces: dice.chance(30),
         }
     }
 
@@ -133,6 +143,11 @@ impl Habits {
             Kind::Sse => Transport::Sse,
             Kind::Nothing => Transport::Auto,
         }
+    }
+
+    /// What it says of itself in the answer to `initialize`.
+    pub(crate) fn capabilities(&self) -> Value {
+        if self.announces { json!({"tools": {"listChanged": true}}) } else { json!({}) }
     }
 
     /// The path that the user was told.

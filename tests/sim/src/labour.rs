@@ -64,7 +64,6 @@ impl Server {
     }
 
     fn unasked(&mut self, key: u64, text: String) {
-        self.ledger.say(&text);
         self.say(key, text);
     }
 
@@ -113,7 +112,9 @@ impl Server {
         let text = if failed {
             json!({"jsonrpc": "2.0", "id": asked.id, "error": {"code": -32050, "message": "no", "data": {"r": number}}})
         } else {
-            let result = json!({"n": asked.n, "r": number, "protocolVersion": "2024-11-05", "f": filler});
+            let (version, able) = (self.habits.version, self.habits.capabilities());
+            let result =
+                json!({"n": asked.n, "r": number, "protocolVersion": version, "capabilities": able, "f": filler});
             json!({"jsonrpc": "2.0", "id": asked.id, "result": result})
         };
         let elsewhere = self.elsewhere(&session);
@@ -140,14 +141,16 @@ impl Server {
 
     /// Says something on a stream, now or when it is resumed.
     pub(crate) fn say(&mut self, key: u64, data: String) {
-        let Some(stream) = self.streams.get_mut(&key) else { return };
+        let Some(stream) = self.streams.get(&key) else { return };
         let id = (stream.form == Form::Resumable).then(|| format!("{key}/{}", stream.said.len()));
         let bytes = event(id.as_deref(), &data, &mut self.dice);
-        stream.said.push(data);
-        if self.dice.chance(self.habits.echoes) {
+        for _ in 0..1 + u32::from(self.dice.chance(self.habits.echoes)) {
+            self.ledger.tell(&data);
             self.send(key, Frame::Chunk(bytes.clone()));
         }
-        self.send(key, Frame::Chunk(bytes));
+        if let Some(stream) = self.streams.get_mut(&key) {
+            stream.said.push(data);
+        }
     }
 
     pub(crate) fn send(&mut self, key: u64, frame: Frame) {

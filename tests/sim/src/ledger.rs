@@ -16,8 +16,9 @@ pub(crate) struct Ledger {
     pub(crate) done: BTreeMap<u64, BTreeSet<CallId>>,
     /// Answers, by number: for which id and which mark.
     made: BTreeMap<u64, (String, u64)>,
-    /// Every message that is no answer.
-    said: BTreeSet<String>,
+    /// Every message that was told on a stream, and how often.
+    told: BTreeMap<String, u64>,
+    count: u64,
     /// Calls whose response says that nothing was carried out.
     refused: BTreeSet<CallId>,
     /// What it was sent and should not have been.
@@ -56,12 +57,19 @@ impl Ledger {
         self.made.get(&number).map(|(id, n)| (id.as_str(), *n))
     }
 
-    pub(crate) fn say(&mut self, text: &str) {
-        self.said.insert(text.to_owned());
+    pub(crate) fn tell(&mut self, text: &str) {
+        self.count += 1;
+        *self.told.entry(text.to_owned()).or_default() += 1;
     }
 
-    pub(crate) fn said(&self, text: &str) -> bool {
-        self.said.contains(text)
+    /// How often that was told.
+    pub(crate) fn times(&self, text: &str) -> u64 {
+        self.told.get(text).copied().unwrap_or_default()
+    }
+
+    /// How much was told.
+    pub(crate) fn told(&self) -> u64 {
+        self.count
     }
 
     pub(crate) fn complain(&mut self, complaint: String) {

@@ -4,23 +4,31 @@
 //! step (safety) and at the end (liveness). The same seed gives the same run,
 //! so a failure is told by its seed and played again with a log.
 
+mod caller;
 mod calls;
 mod channel;
 mod client;
 mod dice;
+mod event;
+mod exchange;
 mod habit;
 mod labour;
 mod ledger;
 mod luck;
+mod manners;
 mod model;
 mod network;
+mod respond;
+mod restart;
 mod run;
 mod server;
 mod shell;
+mod story;
 mod stream;
 mod streamable;
 mod tape;
 mod trace;
+mod visit;
 mod weather;
 mod world;
 

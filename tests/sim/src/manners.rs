@@ -47,7 +47,7 @@ impl Manners {
             },
             listens: times(listens, dice),
             slowness: dice.pick(&[0, 5, 50, 2000], 5),
-            harm: dice.pick(&[0, 10, 30, 60], 20),
+            harm: dice.pick(&[0, 10, 40, 80], 20),
             faulty: dice.pick(&[0, 10, 30], 10),
             restarts: times(restarts, dice),
             recovers: dice.chance(85),

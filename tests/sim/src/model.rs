@@ -25,6 +25,10 @@ pub(crate) struct Model {
     pub(crate) served: u64,
     /// The longest that a request may take.
     total: Option<u64>,
+    /// Requests whose answers may have been told to nobody.
+    unheard: usize,
+    /// How often each message was told that is no answer.
+    told_times: BTreeMap<String, u64>,
     /// By stream, the number of the last notification.
     last: BTreeMap<u64, u64>,
     /// Questions of the server that the client has read and not answered.
@@ -91,6 +95,46 @@ impl Model {
         }
     }
 
+    pub(crate) fn open_ids(&self) -> impl Iterator<Item = &String> {
+        self.open.keys()
+    }
+
+    /// So many requests may be open.
+    pub(crate) fn most_open(&self) -> usize {
+        self.open.len() + self.unheard
+    }
+
+    /// Nobody will hear the answer to that request.
+    pub(crate) fn orphaned(&mut self, id: &str) {
+        self.unheard += usize::from(self.open.remove(id).is_some());
+    }
+
+    /// Another machine has taken over, and knows of nothing.
+    pub(crate) fn restarted(&mut self) {
+        self.open.clear();
+        self.unheard = 0;
+        self.questions.clear();
+    }
+
+    /// The session is over; what was not heard, nobody will hear.
+    pub(crate) fn settled(&mut self) {
+        self.open.clear();
+    }
+
+    pub(crate) fn gone(&self) -> bool {
+        self.gone
+    }
+
+    /// The machine has sent the server an answer to this question, whosever.
+    pub(crate) fn question_over(&mut self, id: &str) {
+        self.questions.remove(id);
+    }
+
+    /// Questions of the server are open, as far as the client knows.
+    pub(crate) fn asked_by_server(&self) -> bool {
+        !self.questions.is_empty()
+    }
+
     /// The client is gone; it is owed nothing any more.
     pub(crate) fn left(&mut self) {
         self.gone = true;
@@ -109,15 +153,22 @@ impl Model {
             self.reproach(format!("{} bytes unwritten", self.unwritten));
         }
         let text = String::from_utf8_lossy(line);
-        let whole = line.iter().position(|byte| *byte == b'\n') == line.len().checked_sub(1);
-        let value = serde_json::from_slice::<Value>(line).unwrap_or_default();
-        if !whole || !value.is_object() || self.gone || self.exited {
+        if text.find('\n') != text.len().checked_sub(1) {
+            self.reproach(format!("not a line: {text}"));
+        }
+        self.message(Some(now), text.trim_end(), ledger)
+    }
+
+    /// The machine said this to the client, at a time that is known or not.
+    pub(crate) fn message(&mut self, when: Option<u64>, text: &str, ledger: &Ledger) -> Value {
+        let value = serde_json::from_str::<Value>(text).unwrap_or_default();
+        if !value.is_object() || self.gone || self.exited {
             self.reproach(format!("not to be written: {text}"));
         }
         match (value.get("id"), value.get("method")) {
             (Some(Value::Null), _) => self.reproach(format!("null id: {text}")),
-            (Some(id), None) => self.answered(now, &id.to_string(), &value, ledger),
-            (_, Some(_)) if !ledger.said(text.trim_end()) => self.reproach(format!("invented: {text}")),
+            (Some(id), None) => self.answered(when, &id.to_string(), &value, ledger),
+            (_, Some(_)) if !self.may_tell(text, ledger) => self.reproach(format!("invented, or told twice: {text}")),
             (None, None) => self.reproach(format!("no message: {text}")),
             (Some(id), Some(_)) if !self.questions.insert(id.to_string()) => {
                 self.reproach(format!("asked twice: {text}"));
@@ -125,10 +176,19 @@ impl Model {
             (_, Some(_)) => {
                 let withdrawn = value.pointer("/params/requestId").map(Value::to_string).unwrap_or_default();
                 self.questions.remove(&withdrawn);
-                self.in_order(&value);
+                if when.is_some() {
+                    self.in_order(&value);
+                }
             }
         }
         value
+    }
+
+    /// The server has told that once more than the client was told it.
+    fn may_tell(&mut self, text: &str, ledger: &Ledger) -> bool {
+        let times = self.told_times.entry(text.to_owned()).or_default();
+        *times += 1;
+        *times <= ledger.times(text)
     }
 
     /// What is said on a stream comes in order; what is resumed may come twice.
@@ -145,7 +205,7 @@ impl Model {
         self.questions.clear();
     }
 
-    fn answered(&mut self, now: u64, id: &str, value: &Value, ledger: &Ledger) {
+    fn answered(&mut self, when: Option<u64>, id: &str, value: &Value, ledger: &Ledger) {
         let refused = value.pointer("/error/code").and_then(Value::as_i64).is_some_and(|code| code <= -32600);
         if let Some(owed) = self.refusals.get_mut(id).filter(|_| refused) {
             *owed -= 1;
@@ -155,7 +215,7 @@ impl Model {
             return;
         }
         let Some(open) = self.open.remove(id) else { return self.reproach(format!("unasked: {value}")) };
-        if self.total.is_some_and(|total| now > open.asked + total) {
+        if let Some(now) = when.filter(|now| self.total.is_some_and(|total| *now > open.asked + total)) {
             self.reproach(format!("asked at {}, answered at {now}: {value}", open.asked));
         }
         if let Some(data) = value.pointer("/error/data").filter(|data| data.get("phase").is_some()) {

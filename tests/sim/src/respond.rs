@@ -29,8 +29,8 @@ impl World {
             }
             (exchange.story, exchange.at) = match exchange.asked.errand {
                 Errand::Ask | Errand::Listen => (Some(id.0), 0),
-                Errand::Resume(story, at) => (Some(story), at),
-                Errand::Initialize | Errand::Tell | Errand::Leave => (None, 0),
+                Errand::Resume(story, at) if exchange.form() == Form::Events => (Some(story), at),
+                Errand::Initialize | Errand::Tell | Errand::Resume(..) | Errand::Leave => (None, 0),
             };
         }
         let (story, errand, granted) = (exchange.story, exchange.asked.errand, exchange.granted());

@@ -11,7 +11,10 @@ const CALLS: u64 = 1 << 40;
 
 impl World {
     pub(crate) fn restart(&mut self) {
-        let Some(known) = self.known.clone() else { return };
+        let Face::Http(face) = &self.config.face else { return };
+        // What the last machine did not get round to, the one before it knew.
+        let Some(known) = self.proxy.keepsake().or_else(|| face.resumed.clone()) else { return };
+        let face = HttpFace { resumed: Some(known), ..face.clone() };
         let strikes = self.caller.as_mut().is_some_and(|caller| caller.luck.strikes());
         if !strikes || self.left.is_some() {
             return;
@@ -21,8 +24,6 @@ impl World {
             self.cancel(call);
         }
         self.machine += 1;
-        let Face::Http(face) = &self.config.face else { return };
-        let face = HttpFace { resumed: Some(known), ..face.clone() };
         self.config.face = Face::Http(face);
         self.trace.line(self.now, format_args!("        another machine"));
         self.tape.stop();

@@ -20,17 +20,19 @@ pub struct Size {
     pub network: u64,
     /// Faults of the server.
     pub server: u64,
+    /// Faults of an HTTP client's connections.
+    pub caller: u64,
 }
 
 impl Default for Size {
     fn default() -> Self {
-        Self { requests: 0xfff, network: 0xfff, server: 0xfff }
+        Self { requests: 0xfff, network: 0xfff, server: 0xfff, caller: 0xfff }
     }
 }
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:x},{:x},{:x}", self.requests, self.network, self.server)
+        write!(f, "{:x},{:x},{:x},{:x}", self.requests, self.network, self.server, self.caller)
     }
 }
 
@@ -40,7 +42,7 @@ impl FromStr for Size {
     fn from_str(text: &str) -> Result<Self, String> {
         let parts: Vec<u64> = text.split(',').filter_map(|part| u64::from_str_radix(part, 16).ok()).collect();
         match *parts.as_slice() {
-            [requests, network, server] => Ok(Self { requests, network, server }),
+            [requests, network, server, caller] => Ok(Self { requests, network, server, caller }),
             _ => Err(format!("not a size, such as {}: {text}", Self::default())),
         }
     }
@@ -52,7 +54,8 @@ impl Size {
         let network = without(self.network).map(|network| Self { network, ..self });
         let server = without(self.server).map(|server| Self { server, ..self });
         let requests = without(self.requests).map(|requests| Self { requests, ..self });
-        network.chain(server).chain(requests).collect()
+        let caller = without(self.caller).map(|caller| Self { caller, ..self });
+        network.chain(server).chain(caller).chain(requests).collect()
     }
 }
 
@@ -74,8 +77,11 @@ pub struct Stats {
     pub served: u64,
     /// Calls of the machine.
     pub calls: u64,
-    /// Faults of network and server.
+    /// Faults of network, server and an HTTP client's connections.
     pub faults: u64,
+    /// Runs with a client that speaks HTTP, its exchanges, how often it came
+    /// back for the rest of a stream, and how often to another machine.
+    pub http: [u64; 4],
     /// Virtual milliseconds.
     pub lasted: u64,
 }
@@ -83,6 +89,7 @@ pub struct Stats {
 impl AddAssign for Stats {
     fn add_assign(&mut self, other: Self) {
         self.servers.iter_mut().zip(other.servers).for_each(|(sum, more)| *sum += more);
+        self.http.iter_mut().zip(other.http).for_each(|(sum, more)| *sum += more);
         self.requests += other.requests;
         self.served += other.served;
         self.calls += other.calls;
@@ -93,8 +100,13 @@ impl AddAssign for Stats {
 
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { servers: [streamable, sse, none], requests, served, calls, faults, lasted } = self;
+        let Self { servers: [streamable, sse, none], requests, served, calls, faults, http, lasted } = self;
         writeln!(f, "{streamable} Streamable HTTP, {sse} HTTP+SSE, {none} without a server")?;
+        let [clients, exchanges, resumptions, restarts] = http;
+        writeln!(
+            f,
+            "{clients} HTTP clients, {exchanges} exchanges, {resumptions} resumptions, {restarts} restarts of the machine"
+        )?;
         let hours = lasted / 3_600_000;
         write!(f, "{requests} requests ({served} served), {calls} calls, {faults} faults, {hours} virtual hours")
     }
@@ -146,12 +158,15 @@ pub(crate) fn run(chance: Chance<'_>, size: Size, trace: Trace) -> Result<(Stats
     }
     let kind = world.server.habits.kind;
     let servers = [Kind::Streamable, Kind::Sse, Kind::Nothing].map(|one| u64::from(one == kind));
+    let caller = world.caller.as_ref();
+    let resumptions = caller.map_or(0, |caller| caller.resumptions);
     let stats = Stats {
+        http: [u64::from(caller.is_some()), world.exchanges.begun, resumptions, world.machine],
         servers,
         requests: world.model.asked,
         served: world.model.served,
         calls: world.calls.started,
-        faults: world.network.luck.struck + world.server.luck.struck,
+        faults: world.network.luck.struck + world.server.luck.struck + caller.map_or(0, |caller| caller.luck.struck),
         lasted: world.now,
     };
     Ok((stats, log))

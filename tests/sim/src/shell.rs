@@ -4,10 +4,15 @@
 use crate::ledger::second;
 use crate::network::{Fate, Look, Piece};
 use crate::server::Effect;
+use crate::story::answered;
 use crate::world::{Happening, World};
 use bytes::Bytes;
 use http::{Request, Response};
-use mcp_proxy_core::{Blame, CallError, CallId, Input, Note, Output, Side, Sink, Source, Time};
+use mcp_proxy_core::{Blame, CallError, CallId, ExchangeId, Input, Note, Output, Side, Sink, Source, Time};
+use serde_json::Value;
+
+/// What an HTTP client is told when its session was replaced.
+const CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
 
 impl World {
     /// Carries what the server has done into the network and the future.
@@ -47,9 +52,9 @@ impl World {
     }
 
     /// The machine reads what has arrived, as far as it wants to.
-    fn read_pipes(&mut self) {
+    pub(crate) fn read_pipes(&mut self) {
         for call in self.network.readable() {
-            while self.network.next_is_head(call) || self.proxy.wants(Source::Call(call)) {
+            while self.network.next_is_head(call) || self.wants(call) {
                 let Some(piece) = self.network.read(call) else { break };
                 self.read(call, piece);
             }
@@ -72,6 +77,7 @@ impl World {
                 if self.server.ledger.refused(call) {
                     self.calls.excused(call, &bytes);
                 }
+                self.read_bytes += u64::try_from(bytes.len()).unwrap_or_default();
                 self.tell(Input::Chunk(call, &bytes));
             }
             Piece::End => {
@@ -95,12 +101,18 @@ impl World {
 
     // ----- the machine -------------------------------------------------------------
 
+    /// The machine would read from that call.
+    pub(crate) fn wants(&self, call: CallId) -> bool {
+        self.inside(call).is_some_and(|call| self.proxy.wants(Source::Call(call)))
+    }
+
     pub(crate) fn tell(&mut self, input: Input<'_>) {
         if let Input::Chunk(call, bytes) = &input {
             self.trace.chunk(self.now, *call, bytes);
         } else {
             self.trace.fact(self.now, || shown(&input));
         }
+        let Some(input) = self.fact(input) else { return };
         self.tape.told(self.now + self.slept, &input);
         self.proxy.handle(Time(self.now + self.slept), input);
         while let Some(output) = self.proxy.poll() {
@@ -116,8 +128,8 @@ impl World {
         }
         match output {
             Output::Write(Side::Client, line) => self.written(&line),
-            Output::Call(call, request) => self.start(call, request),
-            Output::Cancel(call) => self.cancel(call),
+            Output::Call(call, request) => self.start(self.outside(call), request),
+            Output::Cancel(call) => self.cancel(self.outside(call)),
             Output::Note(note) => {
                 if note.blame() == Blame::Bug {
                     self.model.reproach(format!("{note:?}"));
@@ -125,11 +137,15 @@ impl World {
                 if matches!(note, Note::SessionLost | Note::StreamLost | Note::SessionOpened { .. }) {
                     self.model.session_lost();
                 }
+                if matches!(note, Note::SessionRestored) && self.server.habits.announces {
+                    self.server.ledger.tell(CHANGED);
+                }
             }
             Output::Exit(_) => self.model.exited = true,
-            Output::Respond(..) | Output::Send(..) | Output::Finish(_) | Output::Abort(_) => {
-                self.model.reproach("an exchange with a client on stdio".to_owned());
-            }
+            Output::Respond(id, parts) => self.responded(id, &parts),
+            Output::Send(id, bytes) => self.sent(id, &bytes),
+            Output::Finish(id) => self.finished(id),
+            Output::Abort(id) => self.aborted(id),
         }
     }
 
@@ -138,8 +154,13 @@ impl World {
         self.stdout.push_back(line.len());
         let wait = self.dice.between(0, self.slowness);
         self.plan(wait, Happening::Flush);
+        self.client_reads(&value);
+    }
+
+    /// The client reads a message.
+    pub(crate) fn client_reads(&mut self, value: &Value) {
         let waited = self.client.pause().is_none();
-        if let Some((pause, answer)) = self.client.read(&value) {
+        if let Some((pause, answer)) = self.client.read(value) {
             self.plan(pause, Happening::Say(answer));
         }
         if waited {
@@ -151,6 +172,8 @@ impl World {
         let wrong = self.calls.begin(call, &request, |mark| self.model.only_reads(mark));
         self.model.reproaches.extend(wrong);
         self.model.reproaches.extend(self.calls.count(self.now, self.quiet_since));
+        let message = serde_json::from_slice::<Value>(request.body()).unwrap_or_default();
+        answered(&message).iter().for_each(|id| self.model.question_over(id));
         let (fate, way) = self.network.begin(call);
         let failed = |error| Happening::Arrive(call, Piece::Failed(error));
         match fate {
@@ -182,7 +205,7 @@ impl World {
         self.plan(way, Happening::Request(call, call));
     }
 
-    fn cancel(&mut self, call: CallId) {
+    pub(crate) fn cancel(&mut self, call: CallId) {
         if !self.calls.over(call) {
             self.model.reproach(format!("call {} was over before its cancel", call.0));
         }
@@ -195,6 +218,9 @@ impl World {
     pub(crate) fn knock_once_more(&mut self) {
         self.tell(Input::Tick);
         self.tell(Input::Bytes(Side::Client, b"{\"id\":1,\"method\":\"tools/call\"}\n"));
+        let exchange = ExchangeId(u64::MAX);
+        self.tell(Input::Request(exchange, Request::new(()).into_parts().0, Bytes::new()));
+        self.tell(Input::Gone(exchange));
         self.tell(Input::Shutdown);
         if self.proxy.deadline().is_some() {
             self.model.reproach("a deadline after the exit".to_owned());
@@ -207,9 +233,12 @@ fn shown(input: &Input<'_>) -> String {
     match input {
         Input::Bytes(_, bytes) => format!("client {:?}", String::from_utf8_lossy(bytes)),
         Input::Head(call, parts) => format!("head {} {} {:?}", call.0, parts.status, parts.headers),
+        Input::Request(id, parts, body) => {
+            let body = String::from_utf8_lossy(body);
+            format!("exchange {} {} {:?} {body:?}", id.0, parts.method, parts.headers)
+        }
         Input::Tick
         | Input::Eof(_)
-        | Input::Request(..)
         | Input::Gone(_)
         | Input::Chunk(..)
         | Input::End(_)

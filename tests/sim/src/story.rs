@@ -28,6 +28,8 @@ pub(crate) struct Story {
     given_up: BTreeSet<String>,
     /// The ids of the events that the client has seen.
     pub(crate) seen: Vec<String>,
+    /// The client has seen an answer in it.
+    pub(crate) concluded: bool,
     /// The machine that tells it: the first, the second, ...
     pub(crate) machine: u64,
 }
@@ -85,7 +87,8 @@ impl Stories {
         };
         if data.is_empty() {
             let fresh = event.id.as_ref().is_some_and(|id| !self.places.contains_key(id));
-            if !fresh || (resumes && !story.listens) {
+            // It begins a stream, or ends one on which nothing is awaited any more.
+            if !fresh || (resumes && !story.listens && story.unfinished()) {
                 return wrong("an empty event", &event);
             }
             self.places.extend(event.id.map(|id| (id, (key, story.told.len()))));
@@ -95,8 +98,12 @@ impl Stories {
         if event.kind.as_deref() != Some("message") {
             return wrong("not a message", &event);
         }
+        if resumes && says_lost(data) {
+            let at = exchange.at;
+            self.places.extend(event.id.clone().filter(|id| !self.places.contains_key(id)).map(|id| (id, (key, at))));
+            return story.lose(data, whole);
+        }
         match event.id.as_ref().map(|id| (id, self.places.get(id))) {
-            None if resumes => story.lose(data, whole),
             Some((_, Some((at_story, at)))) => {
                 let same = story.told.get(at - 1) == Some(data);
                 let next = *at == exchange.at + 1 || (!whole && *at > exchange.at);
@@ -138,7 +145,8 @@ impl Story {
         let id = answered(&value).filter(|id| self.wants.contains(id) || self.given_up.contains(id));
         let honest = value.pointer("/error/data/delivered").is_some_and(|delivered| delivered == "maybe")
             && value.pointer("/error/data/retrySafe").is_some_and(|safe| *safe == false);
-        match id.filter(|_| honest && !whole) {
+        // Nothing is kept for those that do not wait.
+        match id.filter(|id| honest && (!whole || self.given_up.contains(id))) {
             Some(id) => {
                 self.awaits.remove(&id);
                 Ok(Told::Lost(id))
@@ -155,12 +163,19 @@ impl Story {
             }
             self.seen.push(id.clone());
         }
+        self.concluded |= answered(value).is_some();
         match answered(value) {
             Some(id) if !self.wants.remove(&id) && !self.given_up.contains(&id) => {
                 Err(format!("the client has had an answer before: {value}"))
             }
             Some(_) | None => Ok(true),
         }
+    }
+
+    /// There may be something in it that the client has to know: an answer, or a
+    /// question before the answer that it does not wait for any more.
+    pub(crate) fn matters(&self) -> bool {
+        !self.wants.is_empty() || (!self.given_up.is_empty() && !self.concluded)
     }
 
     /// The machine has not told everything.
@@ -175,6 +190,13 @@ impl Story {
         self.given_up.extend(wants.iter().cloned());
         wants
     }
+}
+
+/// The message is the machine's word that it has lost an answer.
+fn says_lost(data: &str) -> bool {
+    let value = serde_json::from_str::<Value>(data).unwrap_or_default();
+    let says = |name: &str, word: Value| value.pointer(name) == Some(&word);
+    says("/error/data/phase", "stream".into()) && says("/error/data/attempt", 0.into())
 }
 
 /// The request that a message answers.

@@ -89,7 +89,9 @@ impl Server {
         self.ledger.done(call, message);
         let id = message.get("id").unwrap_or(&Value::Null);
         let (n, session) = (number(message), format!("s{}", self.new_number()));
-        let result = json!({"n": n, "r": self.ledger.make(id, n), "protocolVersion": "2025-11-25", "capabilities": {}});
+        let number = self.ledger.make(id, n);
+        let (version, able) = (self.habits.version, self.habits.capabilities());
+        let result = json!({"n": n, "r": number, "protocolVersion": version, "capabilities": able});
         let body = json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string();
         let events = self.dice.chance(self.habits.streams);
         let kind = if events { EVENTS.1 } else { "application/json" };
@@ -157,6 +159,7 @@ impl Server {
         let over = stream.over;
         self.open_events(call);
         for (position, data) in missed {
+            self.ledger.tell(&data);
             let bytes = event(Some(&format!("{key}/{position}")), &data, &mut self.dice);
             self.effects.push(Effect::Send(call, Frame::Chunk(bytes)));
         }

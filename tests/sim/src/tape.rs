@@ -2,13 +2,17 @@
 //! Kept only for those who compare the two.
 
 use mcp_proxy_core::record::{Reader, RecordError, Recorder};
-use mcp_proxy_core::{Config, Input, Output, Time};
+use mcp_proxy_core::{Config, Face, Input, Output, Time};
 
 /// How the endpoint of a simulated HTTP+SSE server goes on before the session.
 const ENDPOINT: &str = "messages?s=";
 
 #[derive(Debug, Default)]
-pub(crate) struct Tape(Option<Recording>);
+pub(crate) struct Tape {
+    recording: Option<Recording>,
+    /// What follows is another machine's.
+    stopped: bool,
+}
 
 /// A recorded run.
 #[derive(Debug)]
@@ -24,24 +28,34 @@ pub struct Recording {
 impl Tape {
     pub(crate) fn on(config: &Config, seed: u64) -> Self {
         let (recorder, first) = Recorder::start(config, seed, Time(0));
-        Self(Some(Recording { recorder, lines: vec![first], said: Vec::new(), sessions: Vec::new() }))
+        let session = match &config.face {
+            Face::Lines => None,
+            Face::Http(face) => Some(format!("{:?}", face.session)),
+        };
+        let sessions = session.into_iter().collect();
+        let recording = Recording { recorder, lines: vec![first], said: Vec::new(), sessions };
+        Self { recording: Some(recording), stopped: false }
     }
 
     pub(crate) fn told(&mut self, now: u64, input: &Input<'_>) {
-        if let Some(recording) = &mut self.0 {
+        if let Some(recording) = self.recording.as_mut().filter(|_| !self.stopped) {
             recording.told(now, input);
         }
     }
 
     pub(crate) fn said(&mut self, output: &Output) {
-        if let Some(recording) = &mut self.0 {
+        if let Some(recording) = self.recording.as_mut().filter(|_| !self.stopped) {
             let said = recording.redacted(output);
             recording.said.push(said);
         }
     }
 
+    pub(crate) fn stop(&mut self) {
+        self.stopped = true;
+    }
+
     pub(crate) fn recording(self) -> Option<Recording> {
-        self.0
+        self.recording
     }
 }
 
@@ -65,8 +79,20 @@ impl Recording {
 
     fn told(&mut self, now: u64, input: &Input<'_>) {
         self.lines.push(self.recorder.line(Time(now), input));
-        let Input::Head(_, parts) = input else { return };
-        let shown = parts.headers.get("mcp-session-id").map(|id| format!("{id:?}"));
+        let headers = match input {
+            Input::Head(_, parts) => &parts.headers,
+            Input::Request(_, parts, _) => &parts.headers,
+            Input::Tick
+            | Input::Bytes(..)
+            | Input::Eof(_)
+            | Input::Gone(_)
+            | Input::Chunk(..)
+            | Input::End(_)
+            | Input::Failed(..)
+            | Input::Flushed(..)
+            | Input::Shutdown => return,
+        };
+        let shown = headers.get("mcp-session-id").map(|id| format!("{id:?}"));
         self.sessions.extend(shown.filter(|id| !self.sessions.contains(id)));
     }
 

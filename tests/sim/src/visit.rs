@@ -5,6 +5,7 @@
 use crate::caller::{Fate, Reading};
 use crate::client::{Claim, Line};
 use crate::exchange::{Asked, Errand};
+use crate::story::Story;
 use crate::weather::LONGEST;
 use crate::world::{Happening, World};
 use bytes::Bytes;
@@ -61,18 +62,22 @@ impl World {
 
     fn expected_of_requests(&self, ids: &[String]) -> Vec<u16> {
         let most = self.caller.as_ref().map_or(0, |caller| caller.manners.keeps.open);
-        // Of a story that nobody hears, the end may have been told.
-        let surely = |id: &&String| self.stories.wanting(id).is_some_and(|(key, _)| self.exchanges.carries(key));
-        let sure = self.model.open_ids().filter(surely).count();
         if ids.iter().any(|id| self.model.open_ids().any(|open| open == id)) {
             vec![400]
-        } else if sure + ids.len() > most {
+        } else if self.surely_open() + ids.len() > most {
             vec![429]
         } else if self.model.most_open() + ids.len() > most {
             vec![200, 429]
         } else {
             vec![200]
         }
+    }
+
+    /// How many requests are open for sure. Of a story that nobody hears, the end
+    /// may have been told.
+    pub(crate) fn surely_open(&self) -> usize {
+        let surely = |id: &&String| self.stories.wanting(id).is_some_and(|(key, _)| self.exchanges.carries(key));
+        self.model.open_ids().filter(surely).count()
     }
 
     /// Opens a stream for what the server says unasked.
@@ -86,15 +91,23 @@ impl World {
         self.visit(Method::GET, headers, String::new(), asked);
     }
 
+    /// Opens another such stream, unless it is about to come back to one.
+    pub(crate) fn listen_anew(&mut self) {
+        let returns = self.caller.as_ref().is_some_and(|caller| caller.listener.is_some_and(|key| !caller.reads(key)));
+        if !returns {
+            self.listen();
+        }
+    }
+
     /// Comes back for the rest of a story.
     pub(crate) fn come_back(&mut self, key: u64) {
         let (Some(caller), Some(story)) = (&mut self.caller, self.stories.stories.get_mut(&key)) else { return };
-        let wanted = if story.listens { caller.listener == Some(key) } else { !story.wants.is_empty() };
+        let wanted = if story.listens { caller.listener == Some(key) } else { story.matters() };
         if self.left.is_some() || !wanted || caller.reads(key) {
             return;
         }
-        // Now and then it asks for more than it has missed.
-        let back = if caller.dice.chance(15) { caller.dice.pick(&[1, 2, 5], 1) } else { 0 };
+        // Now and then it asks for more than it has missed, unless that is an answer.
+        let back = if caller.dice.chance(15) && !story.concluded { caller.dice.pick(&[1, 2, 5], 1) } else { 0 };
         let Some(last) = story.seen.iter().rev().nth(back).or(story.seen.last()).cloned() else {
             if story.listens {
                 return self.listen();
@@ -106,10 +119,13 @@ impl World {
             return;
         };
         caller.resumptions += 1;
+        let wants = story.listens || !story.wants.is_empty();
         let Some((_, at)) = self.stories.place(&last) else { return };
         let mut headers = vec![("accept", EVENTS.to_owned()), ("last-event-id", last)];
         headers.extend(self.session_headers());
-        let asked = Asked { errand: Errand::Resume(key, at), claims: Vec::new(), allowed: vec![200] };
+        // Where nothing is to come, the client is told not to come back.
+        let allowed = if wants { vec![200] } else { vec![200, 204] };
+        let asked = Asked { errand: Errand::Resume(key, at), claims: Vec::new(), allowed };
         self.visit(Method::GET, headers, String::new(), asked);
     }
 
@@ -160,13 +176,13 @@ impl World {
         }
         let Ok(request) = request.body(()) else { return };
         self.quiet_since = self.now;
-        let initializes = asked.errand == Errand::Initialize;
+        let (errand, initializes) = (asked.errand, asked.errand == Errand::Initialize);
         if initializes {
             // Its head comes with the answer of the server.
             asked.claims.iter().for_each(|claim| self.model.claimed(self.now, claim));
         }
         let id = self.exchanges.begin(self.now + self.slept, asked);
-        match caller.connect(id, initializes) {
+        match caller.connect(id, errand) {
             Fate::Fine | Fate::Stalls => {}
             Fate::Lost(after, reading, report) => self.plan(after, Happening::Lose(id, reading, report)),
         }
@@ -178,8 +194,14 @@ impl World {
 
     /// The client loses a connection.
     pub(crate) fn lose(&mut self, id: ExchangeId, reading: Reading, report: Option<u64>) {
-        let Some(connection) = self.caller.as_mut().and_then(|caller| caller.connections.get_mut(&id)) else { return };
-        connection.reading = reading;
+        let Some(caller) = &mut self.caller else { return };
+        let Some(connection) = caller.connections.get_mut(&id) else { return };
+        // What has left for a client that cannot come back, nobody misses; what has
+        // not left is missed.
+        let told = connection.story.and_then(|story| self.stories.stories.get(&story));
+        let listens = |story: &Story| !story.listens || connection.story == caller.listener;
+        let comes_back = told.is_some_and(|story| !story.seen.is_empty() && listens(story));
+        connection.reading = if comes_back { reading } else { Reading::Dead };
         let (story, initializes) = (connection.story, connection.initializes);
         if let Some(wait) = report {
             self.plan(wait, Happening::Report(id));

@@ -3,7 +3,8 @@
 
 use crate::dice::{Chance, Dice, Owner};
 use crate::habit::Habits;
-use mcp_proxy_core::{Config, KeepAlive, Quirks, Transport};
+use crate::manners::Manners;
+use mcp_proxy_core::{Config, Face, KeepAlive, Quirks, Transport};
 use std::time::Duration;
 
 #[derive(Debug, Clone)]
@@ -30,6 +31,8 @@ pub(crate) struct Weather {
     pub(crate) sleep: Option<(u64, u64)>,
     pub(crate) keep_alive: KeepAlive,
     pub(crate) quirks: Quirks,
+    /// How the client behaves, if it speaks HTTP.
+    pub(crate) caller: Option<Manners>,
 }
 
 /// How the client leaves.
@@ -79,6 +82,7 @@ impl Weather {
             sleep: dice.chance(10).then(|| (dice.between(0, 60_000), dice.between(0, 400_000))),
             keep_alive: dice.pick(&[KeepAlive::Auto, KeepAlive::Auto, KeepAlive::Off, PULSE], KeepAlive::Auto),
             quirks: quirks(&mut dice),
+            caller: dice.chance(50).then(|| Manners::of(&mut dice)),
         }
     }
 
@@ -92,6 +96,9 @@ impl Weather {
         config.max_message = LONGEST;
         config.keep_alive = self.keep_alive;
         config.quirks = self.quirks;
+        if let Some(manners) = &self.caller {
+            config.face = Face::Http(manners.face());
+        }
         Some(config)
     }
 }

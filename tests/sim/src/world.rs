@@ -2,19 +2,22 @@
 //! of it, and the rules that are looked after at every step. The machine's
 //! side is in `shell`.
 
+use crate::caller::{Caller, Reading};
 use crate::calls::Calls;
 use crate::client::{Client, Line};
 use crate::dice::{Chance, Dice, Owner};
+use crate::exchange::Exchanges;
 use crate::model::Model;
 use crate::network::{Network, Piece};
 use crate::run::Size;
 use crate::server::Server;
+use crate::story::Stories;
 use crate::tape::Tape;
 use crate::trace::Trace;
 use crate::weather::{End, Weather};
 use bytes::Bytes;
 use http::Request;
-use mcp_proxy_core::{CallId, Input, Proxy, Side, Sink, Source, Time};
+use mcp_proxy_core::{CallId, Config, ExchangeId, Input, Proxy, Side, Sink, Source, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 
@@ -25,6 +28,8 @@ const MOST_STEPS: u64 = 400_000;
 const LEAVING: u64 = 5_000 + 2_000;
 /// After so long without a question nothing of it is left in the machine.
 const FORGOTTEN: u64 = 61_000;
+/// So much unread, and nothing is read.
+const FULL: usize = 1 << 20;
 /// What the machine is worth in text when it holds nothing but a session.
 const EMPTY: usize = 12 << 10;
 
@@ -52,7 +57,17 @@ pub(crate) struct World {
     /// Since then, nothing has been asked or open.
     pub(crate) quiet_since: u64,
     content: bool,
-    left: Option<u64>,
+    pub(crate) left: Option<u64>,
+    /// The client, if it speaks HTTP, and what it asked for and was told.
+    pub(crate) caller: Option<Caller>,
+    pub(crate) exchanges: Exchanges,
+    pub(crate) stories: Stories,
+    pub(crate) config: Config,
+    pub(crate) seed: u64,
+    /// How many machines were thrown away.
+    pub(crate) machine: u64,
+    /// What the machine has read of responses.
+    pub(crate) read_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -77,12 +92,25 @@ pub(crate) enum Happening {
     Flush,
     /// The machine sleeps for so long, and everybody with it.
     Sleep(u64),
+    /// An HTTP client opens a stream to listen.
+    Listen,
+    /// It takes a piece of a response.
+    Taken(ExchangeId),
+    /// It loses a connection; the machine may learn of that later.
+    Lose(ExchangeId, Reading, Option<u64>),
+    /// The machine learns of it.
+    Report(ExchangeId),
+    /// The client comes back for the rest of a story.
+    Return(u64),
+    /// Another machine takes over.
+    Restart,
 }
 
 impl World {
     pub(crate) fn new(chance: Chance<'_>, size: Size, weather: &Weather, trace: Trace) -> Option<Self> {
+        let config = weather.config()?;
         let mut world = Self {
-            proxy: Proxy::new(&weather.config()?, chance.seed(), Time(0)),
+            proxy: Proxy::new(&config, chance.seed(), Time(0)),
             client: Client::new(chance, weather, size.requests),
             server: Server::new(chance, weather, size.server),
             network: Network::new(chance, weather, size.network),
@@ -102,6 +130,13 @@ impl World {
             quiet_since: 0,
             content: false,
             left: None,
+            caller: weather.caller.clone().map(|manners| Caller::new(chance, manners, size.caller)),
+            exchanges: Exchanges::default(),
+            stories: Stories::default(),
+            config,
+            seed: chance.seed(),
+            machine: 0,
+            read_bytes: 0,
         };
         match weather.end {
             End::Content(_) => {}
@@ -109,6 +144,8 @@ impl World {
             End::Gone(at) => world.plan(at, Happening::Gone),
         }
         weather.sleep.into_iter().for_each(|(at, length)| world.plan(at, Happening::Sleep(length)));
+        let restarts = weather.caller.iter().flat_map(|manners| &manners.restarts);
+        restarts.for_each(|at| world.plan(*at, Happening::Restart));
         world.plan_writing();
         Some(world)
     }
@@ -127,7 +164,8 @@ impl World {
     pub(crate) fn play(&mut self) {
         for _ in 0..MOST_STEPS {
             if self.model.exited {
-                return self.knock_once_more();
+                self.knock_once_more();
+                return self.read_the_rest();
             }
             if !self.model.reproaches.is_empty() || !self.step() {
                 return;
@@ -178,10 +216,12 @@ impl World {
         match happening {
             Happening::Write => self.client_writes(),
             Happening::Say(line) => self.client_says(line),
-            Happening::Eof => self.leave(Input::Eof(Side::Client)),
-            Happening::Gone => {
+            Happening::Eof if self.caller.as_ref().is_some_and(|caller| caller.session.is_some()) => self.leave(None),
+            Happening::Eof if self.caller.is_none() => self.leave(Some(Input::Eof(Side::Client))),
+            Happening::Eof | Happening::Gone => {
                 self.model.left();
-                self.leave(Input::Shutdown);
+                self.exchanges.may_be_turned_away();
+                self.leave(Some(Input::Shutdown));
             }
             Happening::Request(call, arriving) => {
                 if let Some(request) = self.requests.get(&call).cloned() {
@@ -199,6 +239,12 @@ impl World {
                 self.serve();
             }
             Happening::Flush => self.flush(),
+            Happening::Listen => self.listen_anew(),
+            Happening::Taken(id) => self.taken(id),
+            Happening::Lose(id, reading, report) => self.lose(id, reading, report),
+            Happening::Report(id) => self.report(id),
+            Happening::Return(story) => self.come_back(story),
+            Happening::Restart => self.restart(),
         }
     }
 
@@ -212,11 +258,19 @@ impl World {
             if !forgotten.is_empty() {
                 self.model.reproach(format!("neither read to the end nor cancelled: {forgotten:?}"));
             }
-        } else if self.model.unwritten == 0 {
-            let unwanted = self.calls.live().find(|call| !self.proxy.wants(Source::Call(*call)));
-            if let Some(call) = unwanted {
-                self.model.reproach(format!("call {} is neither over nor wanted", call.0));
-            }
+            return;
+        }
+        let unread = self.model.unwritten + self.exchanges.unread();
+        let (wanted, unwanted): (Vec<CallId>, Vec<CallId>) = self.calls.live().partition(|call| self.wants(*call));
+        if unread == 0 && !unwanted.is_empty() {
+            self.model.reproach(format!("calls {unwanted:?} are neither over nor wanted"));
+        }
+        if unread >= FULL && !wanted.is_empty() {
+            self.model.reproach(format!("{unread} bytes are unread, and more is wanted of {wanted:?}"));
+        }
+        let owed = |world: &Self| unread > 0 || (world.surely_open() > 0 && !world.model.asked_by_server());
+        if self.caller.is_some() && self.proxy.deadline().is_none() && owed(self) {
+            self.model.reproach("something is owed, and there is no deadline".to_owned());
         }
     }
 
@@ -225,6 +279,9 @@ impl World {
     fn client_writes(&mut self) {
         if self.left.is_some() {
             return;
+        }
+        if self.caller.as_mut().is_some_and(|caller| caller.dice.chance(caller.manners.faulty)) {
+            self.go_wrong();
         }
         if !self.proxy.wants(Source::Side(Side::Client)) {
             return self.plan(10, Happening::Write);
@@ -243,6 +300,9 @@ impl World {
         if !self.proxy.wants(Source::Side(Side::Client)) {
             return self.plan(10, Happening::Say(line));
         }
+        if self.caller.is_some() {
+            return self.post(line);
+        }
         self.quiet_since = self.now;
         let text = format!("{}\n", line.text);
         let cut = usize::try_from(self.dice.between(0, u64::try_from(line.text.len()).unwrap_or(0))).unwrap_or(0);
@@ -255,17 +315,22 @@ impl World {
     /// A client that waits for its answers leaves a while after it has them.
     fn leave_content(&mut self) {
         let End::Content(linger) = self.end else { return };
-        if !self.content && self.client.done() && self.model.idle() {
+        let content = if self.caller.is_some() { !self.stories.wants() } else { self.model.idle() };
+        if !self.content && self.client.done() && content {
             self.content = true;
             self.plan(linger, Happening::Eof);
         }
     }
 
-    fn leave(&mut self, how: Input<'_>) {
+    /// An HTTP client ends its session, unless there is another way.
+    fn leave(&mut self, how: Option<Input<'_>>) {
         if self.left.is_none() {
             self.weigh();
             self.left = Some(self.now);
-            self.tell(how);
+            match how {
+                Some(how) => self.tell(how),
+                None => self.end_session(),
+            }
         }
     }
 
@@ -278,7 +343,10 @@ impl World {
         let mut weight = Weight(0);
         // Counting does not fail.
         let _ = write!(weight, "{:?}", self.proxy);
-        if weight.0 > EMPTY {
+        let kept =
+            self.caller.as_ref().map_or(0, |caller| caller.manners.keeps.bytes + caller.manners.keeps.queue_bytes);
+        // As text, much of it is escaped.
+        if weight.0 > EMPTY + 2 * kept {
             self.model.reproach(format!("long after the last answer the machine holds {} bytes", weight.0));
         }
     }

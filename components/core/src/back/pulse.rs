@@ -73,7 +73,7 @@ impl HttpBack {
 
     /// The client has answered: the server's silence counts from here.
     pub(crate) fn touch_all(&mut self, now: Time) {
-        self.calls.values_mut().for_each(|call| call.heard = now);
+        self.calls.values_mut().for_each(|call| (call.heard, call.sent) = (now, now));
     }
 
     /// When the server of an open session is to be asked for a sign of life.

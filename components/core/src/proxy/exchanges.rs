@@ -28,7 +28,8 @@ impl Proxy {
     }
 
     pub(super) fn client_gone(&mut self, id: ExchangeId) {
-        self.exchange_over(|front| front.gone(id));
+        let now = self.now;
+        self.exchange_over(|front| front.gone(now, id));
     }
 
     pub(super) fn client_took(&mut self, id: ExchangeId, count: usize) {
@@ -132,7 +133,22 @@ impl Proxy {
             if !ask.aside {
                 self.back.touch_all(self.now);
             }
+            self.question_over(&id);
             self.refuse_ask(&ask.id, "the client has no stream open");
+        }
+    }
+
+    /// A question of the server needs no answer any more.
+    pub(super) fn question_over(&mut self, id: &Id) {
+        if let Some(front) = self.http() {
+            front.answered(id);
+        }
+    }
+
+    /// The same for all of them.
+    pub(super) fn questions_over(&mut self) {
+        if let Some(front) = self.http() {
+            front.all_answered();
         }
     }
 

@@ -77,6 +77,7 @@ impl Proxy {
         if !ask.aside {
             self.back.touch_all(self.now);
         }
+        self.question_over(&ask.id);
         self.deliver(Parcel::new(Errand::Answer, message.with_id(&ask.id)));
     }
 
@@ -104,6 +105,7 @@ impl Proxy {
         if self.route.client_owes() {
             self.back.touch_all(self.now);
         }
+        self.questions_over();
         self.route.drop_asks()
     }
 

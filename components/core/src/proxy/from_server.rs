@@ -99,9 +99,11 @@ impl Proxy {
             }
             Role::Cancelled => {
                 let asked = era::cancelled_request(message.params());
-                if asked.and_then(|id| self.route.answer(&id)).is_some_and(|ask| !ask.aside) {
+                let ask = asked.and_then(|id| self.route.answer(&id))?;
+                if !ask.aside {
                     self.back.touch_all(self.now);
                 }
+                self.question_over(&ask.id);
                 None
             }
             Role::Initialize | Role::Initialized | Role::Ping | Role::Plain => None,

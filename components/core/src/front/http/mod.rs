@@ -2,6 +2,7 @@
 //! message to it goes out on exactly one stream. The server's session, and what
 //! becomes of a request once it was taken, are not known here.
 
+mod questions;
 mod queue;
 mod refusal;
 mod streams;
@@ -15,10 +16,11 @@ use crate::wire::message::{self, Id, Kind, Message, Parsed};
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, request, response};
+use questions::Questions;
 use queue::Queue;
 use refusal::{EVENTS, JSON, Refusal};
 use std::collections::{BTreeMap, VecDeque};
-use streams::{Resumed, Streams};
+use streams::{Lost, Rest, Resumed, Streams};
 use subtle::ConstantTimeEq;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -42,6 +44,7 @@ pub(crate) struct HttpFront {
     exchanges: BTreeMap<ExchangeId, Exchange>,
     streams: Streams,
     queue: Queue,
+    questions: Questions,
     outputs: VecDeque<Output>,
     unread: usize,
 }
@@ -105,6 +108,7 @@ impl HttpFront {
             exchanges: BTreeMap::new(),
             streams: Streams::new(&face, epoch),
             queue: Queue::new(face.queue_bytes, face.patience),
+            questions: Questions::new(face.patience),
             outputs: VecDeque::new(),
             unread: 0,
             face,
@@ -251,12 +255,22 @@ impl HttpFront {
     fn get(&mut self, now: Time, exchange: ExchangeId, headers: &HeaderMap) -> Result<Vec<Heard>, Refusal> {
         self.in_session(headers)?;
         refusal::accepts(headers, &[EVENTS])?;
-        match self.streams.resume(refusal::text(headers, &LAST_EVENT_ID)) {
-            Resumed::Stream(stream, lost, missed) => self.resume(now, exchange, stream, &lost, missed),
+        let last = refusal::text(headers, &LAST_EVENT_ID);
+        let resumed = self.streams.resume(last);
+        if let Some((stream, seen)) = self.streams.seen(last) {
+            let gets = |at: u64| matches!(&resumed, Resumed::Stream(rest) if rest.holds(at));
+            self.queue.refuse(self.questions.join(stream, |at| at <= seen || gets(at)));
+        }
+        match resumed {
+            Resumed::Stream(rest) => self.resume(now, exchange, rest),
             // As for any event stream, this status says: do not come back. Some clients
             // take an error for no answer, and would come back for ever.
             Resumed::Over => self.respond_once(now, exchange, head(StatusCode::NO_CONTENT, None), Bytes::new()),
-            Resumed::Lost(ids) => self.tell_lost(now, exchange, &ids),
+            // A client is back for answers that nobody has any more.
+            Resumed::Lost(lost) => {
+                let events = lost.iter().flat_map(tell_lost).collect();
+                self.respond_once(now, exchange, head(StatusCode::OK, Some(EVENTS)), events);
+            }
             Resumed::Unknown => {
                 if let Some(old) = self.streams.listening() {
                     self.finish(old);
@@ -270,31 +284,25 @@ impl HttpFront {
     }
 
     /// A client is back for the rest of a stream.
-    fn resume(&mut self, now: Time, exchange: ExchangeId, stream: u64, lost: &[Id], missed: Vec<Bytes>) {
+    fn resume(&mut self, now: Time, exchange: ExchangeId, rest: Rest) {
+        let Rest { stream, lost, events } = rest;
         // The newest connection wins; the old one may be dead without our knowing.
         let listened = self.streams.listening();
         let old = self.streams.attach(stream, exchange);
         if let Some(old) = old.or(listened.filter(|_| self.streams.listening() == Some(exchange))) {
-            self.abort(old);
+            self.abort(now, old);
         }
         self.start(now, exchange, stream);
-        for event in lost.iter().map(|id| Bytes::from(lost_answer(None, id))).chain(missed) {
+        let lost = lost.iter().map(tell_lost).map(Bytes::from);
+        for event in lost.chain(events.into_iter().map(|(_, event)| event)) {
             self.send(now, exchange, event);
         }
         if self.streams.complete(stream) {
             return self.finish(exchange);
         }
-        if self.streams.listening() == Some(exchange) {
+        if self.streams.listening().is_none_or(|listening| listening == exchange) {
             self.say_waiting(now, stream);
         }
-    }
-
-    /// A client is back for answers that nobody has any more.
-    fn tell_lost(&mut self, now: Time, exchange: ExchangeId, ids: &[Id]) {
-        let last = self.streams.last_id();
-        let event = |(at, id)| lost_answer(Some(&*last).filter(|_| at + 1 == ids.len()), id);
-        let events = ids.iter().enumerate().flat_map(event);
-        self.respond_once(now, exchange, head(StatusCode::OK, Some(EVENTS)), events.collect());
     }
 
     fn delete(&mut self, now: Time, exchange: ExchangeId, headers: &HeaderMap) -> Result<Vec<Heard>, Refusal> {
@@ -342,6 +350,7 @@ impl HttpFront {
             Some(stream) => {
                 let answers = if let About::Answer(id) = about { Some(id) } else { None };
                 self.say(now, stream, message, answers);
+                self.asked(question, stream);
                 self.finish_complete(stream);
             }
             None if self.session == Session::Over => {}
@@ -364,7 +373,7 @@ impl HttpFront {
     /// A request needs no answer any more. Its client sees that the stream is
     /// complete without one.
     pub(crate) fn settle(&mut self, now: Time, id: &Id) {
-        let Some(stream) = self.streams.settle(id) else { return };
+        let Some(stream) = self.streams.withdraw(id) else { return };
         if self.primes()
             && self.streams.complete(stream)
             && let Some(exchange) = self.streams.exchange(stream)
@@ -373,6 +382,16 @@ impl HttpFront {
             self.send(now, exchange, last);
         }
         self.finish_complete(stream);
+    }
+
+    /// A question of the server needs no answer any more.
+    pub(crate) fn answered(&mut self, question: &Id) {
+        self.questions.settle(question);
+    }
+
+    /// No question of the server needs an answer any more.
+    pub(crate) fn all_answered(&mut self) {
+        self.questions.clear();
     }
 
     fn finish_complete(&mut self, stream: u64) {
@@ -396,11 +415,14 @@ impl HttpFront {
     }
 
     /// The client no longer reads a response. It has not cancelled anything.
-    pub(crate) fn gone(&mut self, id: ExchangeId) {
+    pub(crate) fn gone(&mut self, now: Time, id: ExchangeId) {
         let Some(exchange) = self.exchanges.remove(&id) else { return };
         self.unread -= exchange.unread;
         if let Some(stream) = exchange.stream {
             self.streams.detach(stream, id);
+            if self.streams.exchange(stream).is_none() {
+                self.questions.leave(now, stream);
+            }
         }
     }
 
@@ -409,6 +431,7 @@ impl HttpFront {
     pub(crate) fn end(&mut self, now: Time) {
         self.session = Session::Over;
         self.queue.clear();
+        self.questions.clear();
         if let Some((exchange, id)) = self.opening.take()
             && self.exchanges.contains_key(&exchange)
         {
@@ -419,7 +442,8 @@ impl HttpFront {
     }
 
     pub(crate) fn deadline(&self) -> Option<Deadline> {
-        let waiting = self.queue.due().map(|at| Deadline { at, why: Why::Unread });
+        let waiting = [self.queue.due(), self.questions.due()].into_iter().flatten().min();
+        let waiting = waiting.map(|at| Deadline { at, why: Why::Unread });
         self.exchanges.values().fold(waiting, |first, exchange| earlier(first, self.due(exchange)))
     }
 
@@ -434,13 +458,14 @@ impl HttpFront {
 
     pub(crate) fn tick(&mut self, now: Time) {
         self.queue.tick(now);
+        self.queue.refuse(self.questions.tick(now));
         let due = |exchange: &Exchange| self.due(exchange).filter(|deadline| deadline.at <= now);
         let due: Vec<_> = self.exchanges.iter().filter_map(|(id, exchange)| Some((*id, due(exchange)?.why))).collect();
         for (id, why) in due {
             if why == Why::Heartbeat {
                 self.send(now, id, Bytes::from_static(COMMENT));
             } else {
-                self.abort(id);
+                self.abort(now, id);
             }
         }
     }
@@ -451,8 +476,16 @@ impl HttpFront {
     }
 
     fn say_waiting(&mut self, now: Time, stream: u64) {
-        while let Some(message) = self.queue.pop() {
+        while let Some((message, question)) = self.queue.pop() {
             self.say(now, stream, message, None);
+            self.asked(question, stream);
+        }
+    }
+
+    /// A question of the server has just been said on a stream.
+    fn asked(&mut self, question: Option<Id>, stream: u64) {
+        if let Some(id) = question {
+            self.questions.ask(id, stream, self.streams.place(stream));
         }
     }
 
@@ -488,7 +521,7 @@ impl HttpFront {
 
     fn insert(&mut self, now: Time, exchange: ExchangeId, stream: Option<u64>) {
         // A shell that uses an id twice has no use for the first.
-        self.gone(exchange);
+        self.gone(now, exchange);
         let new = Exchange { stream, unread: 0, taken: now, written: now, finished: false };
         self.exchanges.insert(exchange, new);
     }
@@ -510,7 +543,7 @@ impl HttpFront {
             return;
         }
         self.outputs.push_back(Output::Finish(id));
-        let stream = exchange.stream.take();
+        let stream = exchange.stream;
         if exchange.unread == 0 {
             self.exchanges.remove(&id);
         }
@@ -519,9 +552,9 @@ impl HttpFront {
         }
     }
 
-    fn abort(&mut self, id: ExchangeId) {
+    fn abort(&mut self, now: Time, id: ExchangeId) {
         if self.exchanges.contains_key(&id) {
-            self.gone(id);
+            self.gone(now, id);
             self.outputs.push_back(Output::Abort(id));
         }
     }
@@ -545,11 +578,10 @@ impl HttpFront {
     }
 }
 
-/// The event for an answer that nobody has any more. Without an id of its own it
-/// is told again to a client that loses it too.
-fn lost_answer(event: Option<&str>, id: &Id) -> Vec<u8> {
+/// The event for an answer that nobody has any more.
+fn tell_lost(lost: &Lost) -> Vec<u8> {
     let text = "the connection was lost, and the answer with it; the request may have been carried out";
-    streams::event(event, Failure::new(Phase::Stream, Delivered::Maybe, text).answer(id))
+    streams::event(Some(&lost.event), Failure::new(Phase::Stream, Delivered::Maybe, text).answer(&lost.id))
 }
 
 fn head(status: StatusCode, kind: Option<&'static str>) -> response::Parts {

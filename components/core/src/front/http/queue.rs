@@ -37,11 +37,11 @@ impl Queue {
         }
     }
 
-    /// The next message, for a stream.
-    pub(super) fn pop(&mut self) -> Option<Vec<u8>> {
+    /// The next message, for a stream, and which question it is.
+    pub(super) fn pop(&mut self) -> Option<(Vec<u8>, Option<Id>)> {
         let first = self.waiting.pop_front()?;
         self.bytes -= first.message.len();
-        Some(first.message)
+        Some((first.message, first.question))
     }
 
     fn drop_first(&mut self) {
@@ -62,6 +62,11 @@ impl Queue {
         while self.due().is_some_and(|at| at <= now) {
             self.drop_first();
         }
+    }
+
+    /// Nobody will answer these either.
+    pub(super) fn refuse(&mut self, questions: Vec<Id>) {
+        self.refused.extend(questions);
     }
 
     /// The questions that nobody will answer; each is told once.
@@ -90,7 +95,7 @@ mod tests {
         queue.push(Time(0), None, vec![1; 6]);
         assert_eq!(queue.refused(), [Id::named("a")]);
         assert!(queue.refused().is_empty());
-        assert_eq!(queue.pop(), Some(vec![1; 6]));
+        assert_eq!(queue.pop(), Some((vec![1; 6], None)));
         queue.push(Time(0), Some(Id::named("big")), vec![2; 11]);
         assert_eq!((queue.refused(), queue.pop()), (vec![Id::named("big")], None));
     }
@@ -106,6 +111,6 @@ mod tests {
         queue.tick(Time(30_000));
         assert!(queue.refused().is_empty());
         queue.tick(Time(30_001));
-        assert_eq!((queue.refused(), queue.pop()), (vec![Id::named("a")], Some(vec![2])));
+        assert_eq!((queue.refused(), queue.pop()), (vec![Id::named("a")], Some((vec![2], None))));
     }
 }

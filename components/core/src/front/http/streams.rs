@@ -67,15 +67,40 @@ struct Kept {
 /// Where a client that lost its connection stands.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Resumed {
-    /// This stream goes on. The client has missed the answers to these, which
-    /// nobody has any more, and these events.
-    Stream(u64, Vec<Id>, Vec<Bytes>),
+    /// A stream goes on.
+    Stream(Rest),
     /// There is nothing more to say, and the client has seen the rest.
     Over,
-    /// The stream is gone, and with it the answers to these.
-    Lost(Vec<Id>),
+    /// The stream is gone, and with it these answers.
+    Lost(Vec<Lost>),
     /// Nothing of ours, or nothing that matters.
     Unknown,
+}
+
+/// An answer that nobody has any more.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Lost {
+    /// The request.
+    pub(super) id: Id,
+    /// The id of the event that says so.
+    pub(super) event: String,
+}
+
+/// What a client has missed of a stream.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Rest {
+    pub(super) stream: u64,
+    /// The answers that are no longer kept.
+    pub(super) lost: Vec<Lost>,
+    /// The events that are, by their places.
+    pub(super) events: Vec<(u64, Bytes)>,
+}
+
+impl Rest {
+    /// The event that stands there is among them.
+    pub(super) fn holds(&self, at: u64) -> bool {
+        self.events.iter().any(|(place, _)| *place == at)
+    }
 }
 
 impl Streams {
@@ -141,7 +166,7 @@ impl Streams {
         }
     }
 
-    /// This request has its answer, or needs none any more.
+    /// This request has its answer, which is about to be said.
     pub(super) fn settle(&mut self, id: &Id) -> Option<u64> {
         let at = self.of.remove(id)?;
         if let Some(stream) = self.streams.get_mut(&at) {
@@ -150,9 +175,21 @@ impl Streams {
         Some(at)
     }
 
+    /// This request needs no answer any more; neither, perhaps, does its stream.
+    pub(super) fn withdraw(&mut self, id: &Id) -> Option<u64> {
+        let at = self.settle(id)?;
+        self.drop_if_over(at);
+        Some(at)
+    }
+
     /// Everything that was to be said on this stream has been.
     pub(super) fn complete(&self, stream: u64) -> bool {
         self.streams.get(&stream).is_none_or(|stream| !stream.listens && stream.awaited.is_empty())
+    }
+
+    /// The place of what was last said on a stream.
+    pub(super) fn place(&self, at: u64) -> u64 {
+        self.streams.get(&at).map_or(0, |stream| stream.said)
     }
 
     /// Says something on a stream, perhaps an answer: the event, which is kept.
@@ -173,12 +210,8 @@ impl Streams {
     fn id(&mut self, at: u64) -> String {
         let Some(stream) = self.streams.get_mut(&at) else { return String::new() };
         stream.said += 1;
-        let place = format!("{:08x}-{at}-{}", self.epoch, stream.said);
-        let list = stream.awaited.iter().map(Id::text).collect::<Vec<_>>().join(",");
-        match stream.listens || list.len() > LONGEST_LIST {
-            true => place,
-            false => format!("{place}-{}", BASE64.encode(format!("[{list}]"))),
-        }
+        let awaited = Some(&stream.awaited).filter(|_| !stream.listens);
+        event_id(self.epoch, at, stream.said, awaited.map(|awaited| awaited.iter()))
     }
 
     fn keep(&mut self, at: u64, bytes: Bytes, answers: Option<Id>) {
@@ -224,6 +257,13 @@ impl Streams {
         stream.exchange.replace(exchange)
     }
 
+    /// The stream and the place of the last event that a client has seen, if that
+    /// was one of ours.
+    pub(super) fn seen(&self, last: &str) -> Option<(u64, u64)> {
+        let place = Place::parse(last).filter(|place| place.epoch == self.epoch)?;
+        Some((place.stream, place.said))
+    }
+
     /// What the id of the last event that a client has seen leads to.
     pub(super) fn resume(&self, last: &str) -> Resumed {
         let Some(place) = Place::parse(last) else { return Resumed::Unknown };
@@ -233,21 +273,39 @@ impl Streams {
         let stream = self.streams.get(&place.stream).filter(|_| place.epoch == self.epoch);
         match (stream, place.awaited) {
             (Some(stream), _) => {
-                let lost = stream.forgotten.iter().filter(|(at, _)| *at > place.said);
-                let lost: Vec<Id> = lost.map(|(_, id)| id.clone()).collect();
-                let missed = stream.log.iter().filter(|event| event.at > place.said);
-                let missed: Vec<Bytes> = missed.map(|event| event.bytes.clone()).collect();
-                let over = lost.is_empty() && missed.is_empty() && self.complete(place.stream);
-                if over { Resumed::Over } else { Resumed::Stream(place.stream, lost, missed) }
+                let rest = self.rest(place.stream, stream, place.said);
+                let over = rest.lost.is_empty() && rest.events.is_empty() && self.complete(place.stream);
+                if over { Resumed::Over } else { Resumed::Stream(rest) }
             }
             (None, None) => Resumed::Unknown,
-            (None, Some(lost)) => Resumed::Lost(lost),
+            (None, Some(awaited)) => Resumed::Lost(lost(place.epoch, place.stream, place.said, &awaited)),
         }
     }
 
-    /// The id of an event after which there is nothing more to come back for.
-    pub(super) fn last_id(&self) -> String {
-        format!("{:08x}-0-0-{}", self.epoch, BASE64.encode("[]"))
+    /// What stands on a stream after a place.
+    fn rest(&self, number: u64, stream: &Stream, from: u64) -> Rest {
+        let forgotten = stream.forgotten.iter().filter(|(at, _)| *at > from);
+        let lost = forgotten.map(|(at, id)| Lost { id: id.clone(), event: self.lost_id(number, stream, *at) });
+        let missed = stream.log.iter().filter(|event| event.at > from);
+        let events = missed.map(|event| (event.at, event.bytes.clone()));
+        Rest { stream: number, lost: lost.collect(), events: events.collect() }
+    }
+
+    /// The id of the event that says that the answer which stood there is lost.
+    fn lost_id(&self, number: u64, stream: &Stream, at: u64) -> String {
+        let forgotten = stream.forgotten.iter().filter(|(other, _)| *other > at).map(|(_, id)| id);
+        let kept = stream.log.iter().filter_map(|event| event.answers.as_ref());
+        event_id(self.epoch, number, at, Some(forgotten.chain(kept).chain(&stream.awaited)))
+    }
+}
+
+/// The id of an event: its place, and what is still to be answered after it.
+fn event_id<'a>(epoch: u32, stream: u64, said: u64, awaited: Option<impl Iterator<Item = &'a Id>>) -> String {
+    let place = format!("{epoch:08x}-{stream}-{said}");
+    let list = awaited.map(|ids| ids.map(Id::text).collect::<Vec<_>>().join(","));
+    match list.filter(|list| list.len() <= LONGEST_LIST) {
+        Some(list) => format!("{place}-{}", BASE64.encode(format!("[{list}]"))),
+        None => place,
     }
 }
 
@@ -286,6 +344,14 @@ impl Place {
         };
         Some(Self { epoch, stream, said, awaited })
     }
+}
+
+/// Everything that was awaited is lost. Who has read that of one request is not
+/// told again.
+fn lost(epoch: u32, stream: u64, said: u64, awaited: &[Id]) -> Vec<Lost> {
+    let rest = |from: usize| awaited.iter().skip(from + 1);
+    let event = |at| event_id(epoch, stream, said, Some(rest(at)));
+    awaited.iter().enumerate().map(|(at, id)| Lost { id: id.clone(), event: event(at) }).collect()
 }
 
 fn ids(list: &str) -> Option<Vec<Id>> {

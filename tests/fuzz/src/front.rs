@@ -1,0 +1,18 @@
+//! `front`: the whole machine as a Streamable HTTP server, with a hostile shell
+//! that feeds it raw facts, held against the laws that need no model.
+
+use crate::driver::{Driver, Outcome};
+
+pub(crate) fn front(data: &[u8]) {
+    let whole = play(data, usize::MAX);
+    for size in [1, 7] {
+        let cut = play(data, size);
+        assert_eq!(cut, whole, "in pieces of {size}");
+    }
+}
+
+fn play(data: &[u8], size: usize) -> Outcome {
+    let mut driver = Driver::http(data, size);
+    driver.play();
+    driver.end()
+}
