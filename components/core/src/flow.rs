@@ -4,14 +4,26 @@
 
 /// Above this many unwritten bytes toward the client, no server is read.
 const WRITE_HIGH: usize = 1 << 20;
-/// Above this many bytes of unfinished messages, one stream at a time is read.
-pub(crate) const PARTIAL_HIGH: usize = 16 << 20;
-/// Beyond one message of the longest kind, this much may wait in either direction.
-const SEND_SLACK: usize = 16 << 20;
+/// Half a message of the longest kind, within bounds that suit many small ones and
+/// a machine with little memory. Above it, one stream of unfinished messages at a
+/// time is read; beyond one message of the longest kind, so much may wait in either
+/// direction.
+pub(crate) fn slack(max_message: usize) -> usize {
+    (max_message / 2).clamp(1 << 20, 16 << 20)
+}
 
-/// May one more message be kept until the server has taken it?
+/// May one more request be kept until the server has taken it?
 pub(crate) fn may_keep(kept: usize, more: usize, max_message: usize) -> bool {
-    kept + more <= max_message.saturating_add(SEND_SLACK).saturating_mul(2)
+    kept + more <= most(max_message).saturating_mul(2)
+}
+
+/// The same of what is no request, which comes through where requests do not.
+pub(crate) fn may_take(kept: usize, more: usize, max_message: usize) -> bool {
+    kept + more <= most(max_message).saturating_mul(3)
+}
+
+fn most(max_message: usize) -> usize {
+    max_message.saturating_add(slack(max_message))
 }
 
 /// The bytes on their way to the client.
@@ -41,8 +53,7 @@ impl Toward {
     /// May more be read from the client while it leaves our answers unread and
     /// `unsent` bytes of its own have not left for the server?
     pub(crate) fn client_may_send(&self, unsent: usize, max_message: usize) -> bool {
-        let most = max_message.saturating_add(SEND_SLACK);
-        unsent < most && self.unwritten < most
+        unsent < most(max_message) && self.unwritten < most(max_message)
     }
 }
 

@@ -173,7 +173,7 @@ fn the_client_is_not_read_while_too_much_waits_for_the_server() {
         sent += 1;
         assert!(sent < 30, "no end of reading");
     }
-    assert!(sent >= 17);
+    assert!(sent >= 2);
     let call = bench.called_last();
     bench.sse(call);
     assert!(bench.wants_client(), "the server has taken one");

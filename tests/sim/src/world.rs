@@ -219,7 +219,9 @@ impl World {
             Happening::Eof if self.caller.as_ref().is_some_and(|caller| caller.session.is_some()) => self.leave(None),
             Happening::Eof if self.caller.is_none() => self.leave(Some(Input::Eof(Side::Client))),
             Happening::Eof | Happening::Gone => {
-                self.model.left();
+                if self.caller.is_none() {
+                    self.model.left();
+                }
                 self.exchanges.may_be_turned_away();
                 self.leave(Some(Input::Shutdown));
             }

@@ -13,7 +13,7 @@ use crate::boundary::{CallError, CallId};
 use crate::config::Config;
 use crate::era::legacy::Session;
 use crate::failure::{Delivered, Failure};
-use crate::flow::PARTIAL_HIGH;
+use crate::flow;
 use crate::note::Note;
 use crate::parcel::{Errand, Parcel};
 use crate::rng::Rng;
@@ -327,7 +327,13 @@ impl HttpBack {
     /// messages only the oldest of them goes on, so that it gets finished.
     pub(crate) fn wants(&self, id: CallId) -> bool {
         let first = || self.calls.iter().find(|(_, call)| call.partial() > 0).map(|(id, _)| *id);
-        self.calls.contains_key(&id) && (self.partial < PARTIAL_HIGH || first() == Some(id))
+        let few = self.partial < flow::slack(self.config.max_message);
+        self.calls.contains_key(&id) && (few || first() == Some(id))
+    }
+
+    /// How many calls there are.
+    pub(crate) fn under_way(&self) -> usize {
+        self.calls.len()
     }
 
     /// Bytes of parcels that have not left.

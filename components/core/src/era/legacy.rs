@@ -125,6 +125,11 @@ impl Legacy {
         self.held.iter().map(|parcel| parcel.body.len()).sum()
     }
 
+    /// How many messages wait for the session.
+    pub(crate) fn waiting(&self) -> usize {
+        self.held.len()
+    }
+
     pub(crate) fn idle(&self) -> bool {
         self.held.is_empty()
     }

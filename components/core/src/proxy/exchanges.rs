@@ -5,17 +5,22 @@ use super::{Proxy, Stage};
 use crate::boundary::{ExchangeId, Exit};
 use crate::config::Transport;
 use crate::era;
+use crate::flow;
 use crate::front::Front;
 use crate::front::http::{About, Heard, HttpFront};
 use crate::wire::message::Id;
 use bytes::Bytes;
 use http::request::Parts;
 
+/// More than this on its way to the server, and nothing more is taken.
+const MOST_CALLS: usize = 2048;
+
 impl Proxy {
     pub(super) fn client_asked(&mut self, id: ExchangeId, parts: &Parts, body: Bytes) {
         let now = self.now;
+        let room = flow::may_take(self.kept(), body.len(), self.config.max_message) && self.under_way() < MOST_CALLS;
         let Some(front) = self.http() else { return };
-        let heard = front.request(now, id, parts, body);
+        let heard = if room { front.request(now, id, parts, body) } else { front.refuse_full(now, id) };
         self.drain_front();
         for heard in heard {
             match heard {
@@ -111,6 +116,13 @@ impl Proxy {
     /// Whether a client whose `initialize` failed begins anew elsewhere.
     pub(super) fn one_session_only(&self) -> bool {
         matches!(self.front, Front::Http(_))
+    }
+
+    /// `true` if the client can be told that we leave; one that waits for a
+    /// session is.
+    pub(super) fn dismissed(&mut self) -> bool {
+        let now = self.now;
+        self.http().map(|front| front.dismiss(now)).is_some()
     }
 
     /// Nobody is written to any more.

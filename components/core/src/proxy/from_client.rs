@@ -13,6 +13,9 @@ use crate::parcel::{Errand, Parcel};
 use crate::route::Refusal;
 use crate::wire::message::{self, Id, Kind, Message};
 
+/// Longer progress tokens are passed on, but not remembered.
+const LONGEST_TOKEN: usize = 256;
+
 impl Proxy {
     pub(super) fn client_bytes(&mut self, mut bytes: &[u8]) {
         if self.stage != Stage::Running {
@@ -64,7 +67,8 @@ impl Proxy {
         if !flow::may_keep(self.kept(), message.bytes.len(), self.config.max_message) {
             return Err(Refusal::Full);
         }
-        self.route.open(id, era::progress_token(message.params()), era::role(method) == Role::Initialize)
+        let progress = era::progress_token(message.params()).filter(|token| token.text().len() <= LONGEST_TOKEN);
+        self.route.open(id, progress, era::role(method) == Role::Initialize)
     }
 
     fn pass_on(&mut self, message: Message) {

@@ -1,6 +1,6 @@
 //! The way from the server to the client: back ▶ era ▶ route ▶ front.
 
-use super::Proxy;
+use super::{Proxy, Stage};
 use crate::back::http::Report;
 use crate::boundary::CallId;
 use crate::era::legacy::{Conclusion, Recovery, Session};
@@ -50,6 +50,9 @@ impl Proxy {
             Ok(Parsed::One(message)) => self.server_sent(id, message),
             Ok(Parsed::Batch(members)) => {
                 for member in members {
+                    if self.stage == Stage::Over {
+                        return;
+                    }
                     match member {
                         Ok(message) => self.server_sent(id, message),
                         Err(bad) => self.bad_message(&bad),
@@ -81,33 +84,34 @@ impl Proxy {
                 Err(Refusal::Duplicate) => self.note(Note::RepeatedAsk),
                 Err(Refusal::Full) => self.refuse_ask(&id.clone(), "the client has too many open requests"),
             },
-            Kind::Notification { method } => {
-                let request = self.server_noted(&method.clone(), &message);
-                self.write_message(request.as_ref().map_or(About::Nothing, About::Request), message.bytes);
-            }
+            Kind::Notification { method } => match era::role(method) {
+                Role::Progress => self.server_progressed(message),
+                Role::Cancelled => self.server_cancelled(message),
+                Role::Initialize | Role::Initialized | Role::Ping | Role::Plain => {
+                    self.write_message(About::Nothing, message.bytes);
+                }
+            },
         }
     }
 
-    /// Returns the request that the notification tells of.
-    fn server_noted(&mut self, method: &str, message: &Message) -> Option<Id> {
-        match era::role(method) {
-            Role::Progress => {
-                let token = era::reported_token(message.params());
-                let id = token.and_then(|token| self.route.by_progress(&token)).cloned()?;
-                self.back.touch(self.now, &id);
-                Some(id)
-            }
-            Role::Cancelled => {
-                let asked = era::cancelled_request(message.params());
-                let ask = asked.and_then(|id| self.route.answer(&id))?;
-                if !ask.aside {
-                    self.back.touch_all(self.now);
-                }
-                self.question_over(&ask.id);
-                None
-            }
-            Role::Initialize | Role::Initialized | Role::Ping | Role::Plain => None,
+    fn server_progressed(&mut self, message: Message) {
+        let token = era::reported_token(message.params());
+        let Some(id) = token.and_then(|token| self.route.by_progress(&token)).cloned() else {
+            return self.write_message(About::Nothing, message.bytes);
+        };
+        self.back.touch(self.now, &id);
+        self.write_message(About::Request(&id), message.bytes);
+    }
+
+    fn server_cancelled(&mut self, message: Message) {
+        let asked = era::cancelled_request(message.params());
+        let Some(ask) = asked.and_then(|id| self.route.answer(&id)) else {
+            return self.write_message(About::Nothing, message.bytes);
+        };
+        if !ask.aside {
+            self.back.touch_all(self.now);
         }
+        self.write_message(About::Withdrawn(&ask.id), message.bytes);
     }
 
     /// An answer belongs to the open request with its id. One without an id, or

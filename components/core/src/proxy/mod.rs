@@ -125,6 +125,12 @@ impl Proxy {
         self.era.keepsake()
     }
 
+    /// Is a request of the client open? May change after `handle`.
+    #[must_use]
+    pub fn busy(&self) -> bool {
+        !self.route.idle()
+    }
+
     /// Bytes of the client that have not left for the server.
     fn unsent(&self) -> usize {
         self.front.held() + self.era.held() + self.back.unsent()
@@ -133,6 +139,11 @@ impl Proxy {
     /// Bytes of the client's messages, of which some may have to go again.
     fn kept(&self) -> usize {
         self.era.held() + self.back.kept()
+    }
+
+    /// How many messages are on their way to the server, or wait for it.
+    fn under_way(&self) -> usize {
+        self.era.waiting() + self.back.under_way()
     }
 
     fn tick(&mut self) {

@@ -75,6 +75,9 @@ impl Proxy {
     }
 
     pub(super) fn shutdown(&mut self) {
+        if self.dismissed() {
+            self.answer_the_rest("the proxy is shutting down");
+        }
         self.route.close_all();
         self.end_exchanges();
         if matches!(self.stage, Stage::Running | Stage::Draining(_)) {

@@ -13,10 +13,11 @@
     reason = "a bench fails by panicking"
 )]
 
+pub mod http;
 mod tape;
 
+use ::http::{HeaderMap, Request, Response, response};
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response};
 use mcp_proxy_core::{
     CallError, CallId, Config, Deadline, ExchangeId, Exit, Input, Note, Output, Proxy, Side, Sink, Source, Time, Why,
 };
@@ -291,12 +292,17 @@ impl Bench {
     /// The next command begins this response.
     #[track_caller]
     pub fn responded(&mut self, exchange: u64, status: u16) -> HeaderMap {
+        let parts = self.response(exchange);
+        assert_eq!(parts.status.as_u16(), status);
+        parts.headers
+    }
+
+    /// The next command begins this response, whatever it is.
+    #[track_caller]
+    pub fn response(&mut self, exchange: u64) -> response::Parts {
         match self.next() {
-            Output::Respond(id, parts) => {
-                assert_eq!((id.0, parts.status.as_u16()), (exchange, status));
-                parts.headers
-            }
-            other => panic!("wanted the response {status} to {exchange}, got {other:?}"),
+            Output::Respond(id, parts) if id.0 == exchange => parts,
+            other => panic!("wanted the response to {exchange}, got {other:?}"),
         }
     }
 

@@ -6,9 +6,9 @@ use mcp_proxy_core::{CallId, Config, Input, Output, Proxy, Side, Sink, Source, T
 
 /// The longest message while the flood lasts.
 const MAX_MESSAGE: usize = 64 << 10;
-/// What may be held toward the client: a mark of 1 MiB, slack of 16 MiB, and
+/// What may be held toward the client: a mark of 1 MiB, slack of 1 MiB, and
 /// what one input more may add.
-pub const BOUND: usize = (18 << 20) + 2 * MAX_MESSAGE;
+pub const BOUND: usize = (3 << 20) + 2 * MAX_MESSAGE;
 
 /// How much pours at most.
 const SEA: usize = 20 << 20;

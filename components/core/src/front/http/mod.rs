@@ -30,6 +30,9 @@ const UPSTREAM: HeaderName = HeaderName::from_static("mcp-proxy-upstream");
 /// Some reverse proxies hold a stream back unless they are told.
 const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
+/// Longer ids of requests are refused.
+const LONGEST_ID: usize = 256;
+
 /// A sign of life on a stream that has nothing to say.
 const COMMENT: &[u8] = b": keepalive\n\n";
 
@@ -47,6 +50,8 @@ pub(crate) struct HttpFront {
     questions: Questions,
     outputs: VecDeque<Output>,
     unread: usize,
+    /// Questions that the client cannot be asked.
+    unasked: Vec<Id>,
 }
 
 /// The client's session with us.
@@ -93,6 +98,8 @@ pub(crate) enum About<'a> {
     Request(&'a Id),
     /// It is a question of the server.
     Question(&'a Id),
+    /// It takes this question back.
+    Withdrawn(&'a Id),
     /// None of these.
     Nothing,
 }
@@ -111,6 +118,7 @@ impl HttpFront {
             questions: Questions::new(face.patience),
             outputs: VecDeque::new(),
             unread: 0,
+            unasked: Vec::new(),
             face,
         }
     }
@@ -128,6 +136,13 @@ impl HttpFront {
     /// Whether a session that the server has lost is replaced.
     pub(crate) fn recovers(&self) -> bool {
         self.face.recovers
+    }
+
+    /// Refuses a request of the client: what it has sent is still on its way.
+    pub(crate) fn refuse_full(&mut self, now: Time, exchange: ExchangeId) -> Vec<Heard> {
+        let message = "too much of what this session has sent is still on its way to the server";
+        self.refuse(now, exchange, &Refusal::new(StatusCode::TOO_MANY_REQUESTS, message));
+        Vec::new()
     }
 
     /// Takes a request of the client.
@@ -206,6 +221,7 @@ impl HttpFront {
     }
 
     fn initialize(&mut self, now: Time, exchange: ExchangeId, id: &Id) -> Result<(), Refusal> {
+        is_short(id)?;
         if self.session != Session::None || self.opening.is_some() {
             return Err(Refusal::bad_request("the session is initialized already"));
         }
@@ -228,10 +244,11 @@ impl HttpFront {
         };
         let version = self.in_session(headers).map_err(|refusal| refusal.of(one))?;
         if let Parsed::Batch(members) = parsed {
-            is_batch(version, members)?;
+            is_batch(version, members, self.face.most_open)?;
         }
         let ids: Vec<&Id> = requests(parsed).collect();
         for (at, id) in ids.iter().enumerate() {
+            is_short(id)?;
             if self.streams.of(id).is_some() || ids.iter().take(at).any(|earlier| earlier == id) {
                 return Err(Refusal::bad_request("a request with this id is still open").of(Some(id)));
             }
@@ -259,7 +276,7 @@ impl HttpFront {
         let resumed = self.streams.resume(last);
         if let Some((stream, seen)) = self.streams.seen(last) {
             let gets = |at: u64| matches!(&resumed, Resumed::Stream(rest) if rest.holds(at));
-            self.queue.refuse(self.questions.join(stream, |at| at <= seen || gets(at)));
+            self.unasked.extend(self.questions.join(stream, |at| at <= seen || gets(at)));
         }
         match resumed {
             Resumed::Stream(rest) => self.resume(now, exchange, rest),
@@ -273,7 +290,7 @@ impl HttpFront {
             }
             Resumed::Unknown => {
                 if let Some(old) = self.streams.listening() {
-                    self.finish(old);
+                    self.finish(now, old);
                 }
                 let stream = self.streams.listen(exchange);
                 self.begin(now, exchange, stream);
@@ -298,10 +315,13 @@ impl HttpFront {
             self.send(now, exchange, event);
         }
         if self.streams.complete(stream) {
-            return self.finish(exchange);
+            return self.finish(now, exchange);
         }
         if self.streams.listening().is_none_or(|listening| listening == exchange) {
             self.say_waiting(now, stream);
+        }
+        if self.exchanges.get(&exchange).is_some_and(|exchange| exchange.unread == 0) {
+            self.send(now, exchange, Bytes::from_static(COMMENT));
         }
     }
 
@@ -343,6 +363,10 @@ impl HttpFront {
         let (stream, question) = match about {
             About::Answer(id) => (self.streams.settle(id), None),
             About::Request(id) => (self.streams.of(id).or_else(|| self.streams.for_all()), None),
+            About::Withdrawn(id) => match self.withdrawn(id) {
+                Some(stream) => (stream.or_else(|| self.streams.for_all()), None),
+                None => return,
+            },
             About::Question(id) => (self.streams.for_all(), Some(id.clone())),
             About::Nothing => (self.streams.for_all(), None),
         };
@@ -351,10 +375,10 @@ impl HttpFront {
                 let answers = if let About::Answer(id) = about { Some(id) } else { None };
                 self.say(now, stream, message, answers);
                 self.asked(question, stream);
-                self.finish_complete(stream);
+                self.finish_complete(now, stream);
             }
-            None if self.session == Session::Over => {}
-            None => self.queue.push(now, question, message),
+            None if self.session == Session::Over || matches!(about, About::Answer(_)) => {}
+            None => self.unasked.extend(self.queue.push(now, question, message)),
         }
     }
 
@@ -367,7 +391,7 @@ impl HttpFront {
             self.outputs.push_back(Output::Respond(exchange, head(StatusCode::OK, Some(JSON))));
         }
         self.send(now, exchange, Bytes::from(message));
-        self.finish(exchange);
+        self.finish(now, exchange);
     }
 
     /// A request needs no answer any more. Its client sees that the stream is
@@ -381,24 +405,35 @@ impl HttpFront {
             let last = self.streams.prime(stream);
             self.send(now, exchange, last);
         }
-        self.finish_complete(stream);
+        self.finish_complete(now, stream);
     }
 
     /// A question of the server needs no answer any more.
     pub(crate) fn answered(&mut self, question: &Id) {
         self.questions.settle(question);
+        self.queue.withdraw(question);
     }
 
     /// No question of the server needs an answer any more.
     pub(crate) fn all_answered(&mut self) {
         self.questions.clear();
+        self.queue.withdraw_all();
     }
 
-    fn finish_complete(&mut self, stream: u64) {
+    /// Where a question stands that its asker takes back; nothing, if the client
+    /// has not been asked it.
+    fn withdrawn(&mut self, question: &Id) -> Option<Option<u64>> {
+        if self.queue.withdraw(question) {
+            return None;
+        }
+        Some(self.questions.settle(question))
+    }
+
+    fn finish_complete(&mut self, now: Time, stream: u64) {
         if self.streams.complete(stream)
             && let Some(exchange) = self.streams.exchange(stream)
         {
-            self.finish(exchange);
+            self.finish(now, exchange);
         }
     }
 
@@ -419,26 +454,35 @@ impl HttpFront {
         let Some(exchange) = self.exchanges.remove(&id) else { return };
         self.unread -= exchange.unread;
         if let Some(stream) = exchange.stream {
-            self.streams.detach(stream, id);
-            if self.streams.exchange(stream).is_none() {
-                self.questions.leave(now, stream);
-            }
+            self.detach(now, stream, id);
         }
     }
 
-    /// The session is over: every stream ends, and who waits for a session is
-    /// told that there is none.
-    pub(crate) fn end(&mut self, now: Time) {
-        self.session = Session::Over;
-        self.queue.clear();
-        self.questions.clear();
+    /// A stream has lost its connection, or needs none any more.
+    fn detach(&mut self, now: Time, stream: u64, exchange: ExchangeId) {
+        self.streams.detach(stream, exchange);
+        if self.streams.exchange(stream).is_none() {
+            self.questions.leave(now, stream);
+        }
+    }
+
+    /// Whoever waits for a session is told that there is none.
+    pub(crate) fn dismiss(&mut self, now: Time) {
         if let Some((exchange, id)) = self.opening.take()
             && self.exchanges.contains_key(&exchange)
         {
             self.refuse(now, exchange, &Refusal::leaving().of(Some(&id)));
         }
+    }
+
+    /// The session is over, and every stream ends.
+    pub(crate) fn end(&mut self, now: Time) {
+        self.session = Session::Over;
+        self.queue.clear();
+        self.questions.clear();
+        self.dismiss(now);
         let open: Vec<ExchangeId> = self.exchanges.keys().copied().collect();
-        open.into_iter().for_each(|exchange| self.finish(exchange));
+        open.into_iter().for_each(|exchange| self.finish(now, exchange));
     }
 
     pub(crate) fn deadline(&self) -> Option<Deadline> {
@@ -457,8 +501,8 @@ impl HttpFront {
     }
 
     pub(crate) fn tick(&mut self, now: Time) {
-        self.queue.tick(now);
-        self.queue.refuse(self.questions.tick(now));
+        self.unasked.extend(self.queue.tick(now));
+        self.unasked.extend(self.questions.tick(now));
         let due = |exchange: &Exchange| self.due(exchange).filter(|deadline| deadline.at <= now);
         let due: Vec<_> = self.exchanges.iter().filter_map(|(id, exchange)| Some((*id, due(exchange)?.why))).collect();
         for (id, why) in due {
@@ -472,7 +516,7 @@ impl HttpFront {
 
     /// Questions of the server that the client cannot be asked.
     pub(crate) fn unasked(&mut self) -> Vec<Id> {
-        self.queue.refused()
+        std::mem::take(&mut self.unasked)
     }
 
     fn say_waiting(&mut self, now: Time, stream: u64) {
@@ -537,7 +581,7 @@ impl HttpFront {
         self.outputs.push_back(Output::Send(id, bytes));
     }
 
-    fn finish(&mut self, id: ExchangeId) {
+    fn finish(&mut self, now: Time, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         if std::mem::replace(&mut exchange.finished, true) {
             return;
@@ -548,7 +592,7 @@ impl HttpFront {
             self.exchanges.remove(&id);
         }
         if let Some(stream) = stream {
-            self.streams.detach(stream, id);
+            self.detach(now, stream, id);
         }
     }
 
@@ -565,7 +609,7 @@ impl HttpFront {
         if !body.is_empty() {
             self.send(now, exchange, body);
         }
-        self.finish(exchange);
+        self.finish(now, exchange);
     }
 
     fn refuse(&mut self, now: Time, exchange: ExchangeId, refusal: &Refusal) {
@@ -616,10 +660,22 @@ fn request_id(message: &Message) -> Option<&Id> {
     }
 }
 
-/// A batch of whole messages, where the version has batches.
-fn is_batch(version: &str, members: &[Result<Message, message::Malformed>]) -> Result<(), Refusal> {
+/// What is kept of a request has a short name.
+fn is_short(id: &Id) -> Result<(), Refusal> {
+    if id.text().len() <= LONGEST_ID {
+        return Ok(());
+    }
+    Err(Refusal::bad_request(format!("the id is longer than {LONGEST_ID} bytes")))
+}
+
+/// A batch of whole messages, and not too many, where the version has batches.
+fn is_batch(version: &str, members: &[Result<Message, message::Malformed>], most: usize) -> Result<(), Refusal> {
     if !era::batches(version) {
         return Err(Refusal::bad_request(format!("protocol version {version} has no batches")));
+    }
+    if members.len() > most {
+        let message = format!("the batch has more than {most} messages");
+        return Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, message));
     }
     for member in members {
         let message = member.as_ref().map_err(|bad| Refusal::malformed(bad.clone()))?;

@@ -34,9 +34,9 @@ impl Questions {
         self.open.insert(id, Asked { stream, at, alone: None });
     }
 
-    /// A question needs no answer any more.
-    pub(super) fn settle(&mut self, id: &Id) {
-        self.open.remove(id);
+    /// A question needs no answer any more; returns the stream on which it stands.
+    pub(super) fn settle(&mut self, id: &Id) -> Option<u64> {
+        self.open.remove(id).map(|asked| asked.stream)
     }
 
     pub(super) fn clear(&mut self) {

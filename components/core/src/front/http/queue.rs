@@ -13,8 +13,6 @@ pub(super) struct Queue {
     bytes: usize,
     most_bytes: usize,
     patience: Duration,
-    /// Questions that nobody will answer.
-    refused: Vec<Id>,
 }
 
 #[derive(Debug)]
@@ -26,15 +24,23 @@ struct Waiting {
 
 impl Queue {
     pub(super) fn new(most_bytes: usize, patience: Duration) -> Self {
-        Self { waiting: VecDeque::new(), bytes: 0, most_bytes, patience, refused: Vec::new() }
+        Self { waiting: VecDeque::new(), bytes: 0, most_bytes, patience }
     }
 
-    pub(super) fn push(&mut self, now: Time, question: Option<Id>, message: Vec<u8>) {
+    /// Takes a message; returns the questions for which there is no room.
+    pub(super) fn push(&mut self, now: Time, question: Option<Id>, message: Vec<u8>) -> Vec<Id> {
+        if message.len() > self.most_bytes {
+            return question.into_iter().collect();
+        }
         self.bytes += message.len();
         self.waiting.push_back(Waiting { since: now, question, message });
-        while self.bytes > self.most_bytes {
-            self.drop_first();
+        let mut refused = Vec::new();
+        while self.bytes > self.most_bytes
+            && let Some((_, question)) = self.pop()
+        {
+            refused.extend(question);
         }
+        refused
     }
 
     /// The next message, for a stream, and which question it is.
@@ -44,34 +50,44 @@ impl Queue {
         Some((first.message, first.question))
     }
 
-    fn drop_first(&mut self) {
-        if let Some(first) = self.waiting.pop_front() {
-            self.bytes -= first.message.len();
-            self.refused.extend(first.question);
-        }
-    }
-
     /// When the first question has waited for too long.
     pub(super) fn due(&self) -> Option<Time> {
         let question = self.waiting.iter().find(|waiting| waiting.question.is_some())?;
         Some(question.since.after(self.patience))
     }
 
-    /// Gives up what waits in front of, and with, a question that is due.
-    pub(super) fn tick(&mut self, now: Time) {
-        while self.due().is_some_and(|at| at <= now) {
-            self.drop_first();
+    /// Takes out the questions that have waited for too long.
+    pub(super) fn tick(&mut self, now: Time) -> Vec<Id> {
+        if self.due().is_none_or(|at| at > now) {
+            return Vec::new();
         }
+        let patience = self.patience;
+        self.take(|waiting| waiting.since.after(patience) <= now)
     }
 
-    /// Nobody will answer these either.
-    pub(super) fn refuse(&mut self, questions: Vec<Id>) {
-        self.refused.extend(questions);
+    /// This question needs no answer any more. `true` if it was here.
+    pub(super) fn withdraw(&mut self, question: &Id) -> bool {
+        !self.take(|waiting| waiting.question.as_ref() == Some(question)).is_empty()
     }
 
-    /// The questions that nobody will answer; each is told once.
-    pub(super) fn refused(&mut self) -> Vec<Id> {
-        std::mem::take(&mut self.refused)
+    /// No question needs an answer any more.
+    pub(super) fn withdraw_all(&mut self) {
+        self.take(|_| true);
+    }
+
+    /// Takes out such questions, and leaves the rest.
+    fn take(&mut self, which: impl Fn(&Waiting) -> bool) -> Vec<Id> {
+        let mut taken = Vec::new();
+        for waiting in std::mem::take(&mut self.waiting) {
+            match waiting.question {
+                Some(_) if which(&waiting) => {
+                    self.bytes -= waiting.message.len();
+                    taken.extend(waiting.question);
+                }
+                Some(_) | None => self.waiting.push_back(waiting),
+            }
+        }
+        taken
     }
 
     pub(super) fn clear(&mut self) {
@@ -89,15 +105,19 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_fall_out_and_their_questions_are_told_once() {
+    fn the_oldest_fall_out_and_their_questions_are_told() {
         let mut queue = queue();
-        queue.push(Time(0), Some(Id::named("a")), vec![0; 6]);
-        queue.push(Time(0), None, vec![1; 6]);
-        assert_eq!(queue.refused(), [Id::named("a")]);
-        assert!(queue.refused().is_empty());
+        assert!(queue.push(Time(0), Some(Id::named("a")), vec![0; 6]).is_empty());
+        assert_eq!(queue.push(Time(0), None, vec![1; 6]), [Id::named("a")]);
         assert_eq!(queue.pop(), Some((vec![1; 6], None)));
-        queue.push(Time(0), Some(Id::named("big")), vec![2; 11]);
-        assert_eq!((queue.refused(), queue.pop()), (vec![Id::named("big")], None));
+    }
+
+    #[test]
+    fn what_is_too_long_for_the_queue_leaves_the_rest_alone() {
+        let mut queue = queue();
+        queue.push(Time(0), None, vec![0; 6]);
+        assert_eq!(queue.push(Time(0), Some(Id::named("big")), vec![2; 11]), [Id::named("big")]);
+        assert_eq!((queue.pop(), queue.pop()), (Some((vec![0; 6], None)), None));
     }
 
     #[test]
@@ -108,9 +128,19 @@ mod tests {
         queue.push(Time(1), Some(Id::named("a")), vec![1]);
         queue.push(Time(1), None, vec![2]);
         assert_eq!(queue.due(), Some(Time(30_001)));
-        queue.tick(Time(30_000));
-        assert!(queue.refused().is_empty());
-        queue.tick(Time(30_001));
-        assert_eq!((queue.refused(), queue.pop()), (vec![Id::named("a")], Some((vec![2], None))));
+        assert!(queue.tick(Time(30_000)).is_empty());
+        assert_eq!(queue.tick(Time(30_001)), [Id::named("a")]);
+        assert_eq!((queue.pop(), queue.pop()), (Some((vec![0], None)), Some((vec![2], None))));
+    }
+
+    #[test]
+    fn a_question_that_is_withdrawn_is_not_asked() {
+        let mut queue = queue();
+        queue.push(Time(0), Some(Id::named("a")), vec![0]);
+        queue.push(Time(0), Some(Id::named("b")), vec![1]);
+        assert!(queue.withdraw(&Id::named("a")) && !queue.withdraw(&Id::named("a")));
+        queue.push(Time(0), None, vec![2]);
+        queue.withdraw_all();
+        assert_eq!((queue.pop(), queue.pop(), queue.bytes), (Some((vec![2], None)), None, 0));
     }
 }

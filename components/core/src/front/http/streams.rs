@@ -16,8 +16,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// How long a client should wait before it comes back, in milliseconds.
 const RETRY: u32 = 1000;
-/// Longer lists of requests are left out of the ids.
-const LONGEST_LIST: usize = 256;
+/// Longer lists of requests, which only batches have, are left out of the ids.
+const LONGEST_LIST: usize = 1024;
+/// Stands for such a list.
+const UNLISTED: &str = "~";
 
 /// The streams.
 #[derive(Debug)]
@@ -216,6 +218,10 @@ impl Streams {
 
     fn keep(&mut self, at: u64, bytes: Bytes, answers: Option<Id>) {
         let Some(stream) = self.streams.get_mut(&at) else { return };
+        if bytes.len() > self.kept.most_bytes {
+            stream.forgotten.extend(answers.map(|id| (stream.said, id)));
+            return;
+        }
         self.kept.bytes += bytes.len();
         self.kept.order.push_back(at);
         stream.log.push_back(Event { at: stream.said, bytes, answers });
@@ -267,18 +273,17 @@ impl Streams {
     /// What the id of the last event that a client has seen leads to.
     pub(super) fn resume(&self, last: &str) -> Resumed {
         let Some(place) = Place::parse(last) else { return Resumed::Unknown };
-        if place.awaited.as_ref().is_some_and(Vec::is_empty) {
-            return Resumed::Over;
-        }
         let stream = self.streams.get(&place.stream).filter(|_| place.epoch == self.epoch);
         match (stream, place.awaited) {
+            (_, Awaited::These(none)) if none.is_empty() => Resumed::Over,
             (Some(stream), _) => {
                 let rest = self.rest(place.stream, stream, place.said);
                 let over = rest.lost.is_empty() && rest.events.is_empty() && self.complete(place.stream);
                 if over { Resumed::Over } else { Resumed::Stream(rest) }
             }
-            (None, None) => Resumed::Unknown,
-            (None, Some(awaited)) => Resumed::Lost(lost(place.epoch, place.stream, place.said, &awaited)),
+            (None, Awaited::Anything) => Resumed::Unknown,
+            (None, Awaited::Unlisted) => Resumed::Over,
+            (None, Awaited::These(ids)) => Resumed::Lost(lost(place.epoch, place.stream, place.said, &ids)),
         }
     }
 
@@ -302,11 +307,9 @@ impl Streams {
 /// The id of an event: its place, and what is still to be answered after it.
 fn event_id<'a>(epoch: u32, stream: u64, said: u64, awaited: Option<impl Iterator<Item = &'a Id>>) -> String {
     let place = format!("{epoch:08x}-{stream}-{said}");
-    let list = awaited.map(|ids| ids.map(Id::text).collect::<Vec<_>>().join(","));
-    match list.filter(|list| list.len() <= LONGEST_LIST) {
-        Some(list) => format!("{place}-{}", BASE64.encode(format!("[{list}]"))),
-        None => place,
-    }
+    let Some(awaited) = awaited else { return place };
+    let list = format!("[{}]", awaited.map(Id::text).collect::<Vec<_>>().join(","));
+    if list.len() > LONGEST_LIST { format!("{place}-{UNLISTED}") } else { format!("{place}-{}", BASE64.encode(list)) }
 }
 
 /// A message as an event of a stream.
@@ -329,8 +332,17 @@ struct Place {
     epoch: u32,
     stream: u64,
     said: u64,
-    /// Not told by streams that answer no request.
-    awaited: Option<Vec<Id>>,
+    awaited: Awaited,
+}
+
+/// What was still to be said after an event.
+enum Awaited {
+    /// On a stream that answers no request.
+    Anything,
+    /// The answers to more requests than an id can tell.
+    Unlisted,
+    /// The answers to these.
+    These(Vec<Id>),
 }
 
 impl Place {
@@ -339,8 +351,9 @@ impl Place {
         let epoch = u32::from_str_radix(parts.next()?, 16).ok()?;
         let (stream, said) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
         let awaited = match parts.next() {
-            Some(list) => Some(ids(list)?),
-            None => None,
+            None => Awaited::Anything,
+            Some(UNLISTED) => Awaited::Unlisted,
+            Some(list) => Awaited::These(ids(list)?),
         };
         Some(Self { epoch, stream, said, awaited })
     }
@@ -355,7 +368,7 @@ fn lost(epoch: u32, stream: u64, said: u64, awaited: &[Id]) -> Vec<Lost> {
 }
 
 fn ids(list: &str) -> Option<Vec<Id>> {
-    let list = BASE64.decode(list).ok()?;
+    let list = BASE64.decode(list).ok().filter(|list| list.len() <= LONGEST_LIST)?;
     let ids: Vec<&RawValue> = serde_json::from_slice(&list).ok()?;
     ids.into_iter().map(|id| Id::parse(id.get())).collect()
 }
