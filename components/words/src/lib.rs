@@ -11,8 +11,8 @@ pub fn words(note: &Note) -> (&'static str, String) {
     let own = |text: &str| text.to_owned();
     match note {
         Note::BadLine(fault) => ("STDIN", format!("ignored a line: {}", fault_words(*fault))),
-        Note::StrayAnswer => ("STDIN", own("the client answered a request that is not open")),
-        Note::InitializeCancelled => ("STDIN", own("initialize cannot be cancelled; ignored")),
+        Note::StrayAnswer => ("CLIENT", own("the client answered a request that is not open")),
+        Note::InitializeCancelled => ("CLIENT", own("initialize cannot be cancelled; ignored")),
         Note::CallStarted { call, method } => ("HTTP", format!("#{} {method}", call.0)),
         Note::CallAnswered { call, status } => ("HTTP", format!("#{} {status}", call.0)),
         Note::CallRepeated { wait, cause: Some(cause) } => ("HTTP", format!("{cause}: next try in {}", ms(*wait))),
@@ -58,7 +58,7 @@ fn fault_words(fault: Fault) -> &'static str {
         Fault::Syntax => "not valid JSON",
         Fault::Shape => "not a JSON-RPC message",
         Fault::EmptyBatch => "an empty batch",
-        Fault::TooLong => "over the message limit (--max-message-bytes)",
+        Fault::TooLong => "over the message limit",
     }
 }
 
