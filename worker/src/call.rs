@@ -10,25 +10,7 @@ use std::rc::Rc;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use worker::js_sys::{Array, Reflect, Uint8Array};
-use worker::web_sys::{AbortController, AbortSignal, ReadableStreamDefaultReader};
-
-/// A call under way; dropping it ends it.
-#[derive(Debug)]
-pub(crate) struct Call(AbortController);
-
-impl Call {
-    pub(crate) fn new() -> Option<(Self, AbortSignal)> {
-        let controller = AbortController::new().ok()?;
-        let signal = controller.signal();
-        Some((Self(controller), signal))
-    }
-}
-
-impl Drop for Call {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
+use worker::web_sys::{AbortSignal, ReadableStreamDefaultReader};
 
 /// Carries a call out, and tells the machine how it goes.
 pub(crate) async fn run(shell: Rc<Shell>, run: u64, id: CallId, request: Request<Bytes>, signal: AbortSignal) {

@@ -5,14 +5,13 @@ use crate::answer;
 use crate::page;
 use crate::platform;
 use crate::session::{LENGTH, ORIGIN, PRINCIPAL, UPSTREAM};
-use crate::settings::{Access, Settings};
+use crate::settings::{self, Access, Settings};
 use crate::shell::log;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use mcp_proxy_core::Turned;
 use sha2::{Digest, Sha256};
-use std::cell::OnceCell;
 use std::fmt::Write;
-use std::rc::Rc;
+use std::net::IpAddr;
 use subtle::ConstantTimeEq;
 use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::JsFuture;
@@ -24,11 +23,6 @@ use worker::{Env, Error, Result, Url};
 const LOOKED_AT: &str = "accept content-type last-event-id mcp-protocol-version mcp-session-id \
                          content-length origin host authorization cf-connecting-ip";
 const PASSED: [&str; 5] = ["accept", "content-type", "last-event-id", "mcp-protocol-version", "mcp-session-id"];
-
-thread_local! {
-    /// They cannot change while the isolate lives.
-    static SETTINGS: OnceCell<Rc<std::result::Result<Settings, Vec<String>>>> = const { OnceCell::new() };
-}
 
 /// A request, as far as the edge looks at it.
 struct Asked {
@@ -67,9 +61,9 @@ impl Asked {
 
 /// Answers a request.
 pub(crate) async fn answer(request: &Request, env: &Env) -> Result<Response> {
-    let read = SETTINGS.with(|settings| settings.get_or_init(|| Rc::new(Settings::read(env))).clone());
+    let read = settings::current(env);
     let asked = Asked::new(request)?;
-    if asked.method == Method::GET
+    if [Method::GET, Method::HEAD].contains(&asked.method)
         && let Some(page) = page::at(asked.url.path(), &read)?
     {
         return Ok(page.into());
@@ -90,7 +84,7 @@ pub(crate) async fn answer(request: &Request, env: &Env) -> Result<Response> {
     if asked.method == Method::OPTIONS {
         return Ok(answer::preflight(asked.origin.as_deref())?.into());
     }
-    if let Some(refused) = refuse(&asked, env, settings).await? {
+    if let Some(refused) = refuse(&asked, request, env, settings).await? {
         if let Some(origin) = &asked.origin {
             answer::share(refused.headers(), origin)?;
         }
@@ -109,7 +103,7 @@ fn turned_away(turned: Turned) -> Result<worker::Response> {
 }
 
 /// Why a request goes no further than here.
-async fn refuse(asked: &Asked, env: &Env, settings: &Settings) -> Result<Option<worker::Response>> {
+async fn refuse(asked: &Asked, request: &Request, env: &Env, settings: &Settings) -> Result<Option<worker::Response>> {
     if !admits(&settings.access, asked.credentials.as_deref()) {
         let refused = answer::refusal(StatusCode::UNAUTHORIZED, -32000, "this endpoint wants a bearer token")?;
         refused.headers().set("www-authenticate", "Bearer")?;
@@ -120,13 +114,17 @@ async fn refuse(asked: &Asked, env: &Env, settings: &Settings) -> Result<Option<
         refused.headers().set("allow", "GET, POST, DELETE, OPTIONS")?;
         return Ok(Some(refused));
     }
+    if asked.length.is_some_and(|length| length > settings.limits.body) {
+        JsFuture::from(platform::drain(request.body().as_ref())).await?;
+        return answer::too_long(settings.limits.body).map(Some);
+    }
     if asked.session().is_some() {
         return Ok(None);
     }
     if asked.method != Method::POST {
         return answer::refusal(StatusCode::BAD_REQUEST, -32600, "the Mcp-Session-Id header is missing").map(Some);
     }
-    if limited(asked, env, settings).await {
+    if limited(asked, env).await {
         let message = "too many sessions are being opened; try again later";
         return answer::refusal(StatusCode::TOO_MANY_REQUESTS, -32000, message).map(Some);
     }
@@ -209,10 +207,24 @@ fn principal(access: &Access, credentials: Option<&str>) -> String {
     }
 }
 
-/// Whether too many sessions are being opened, where the operator has set a limit.
-async fn limited(asked: &Asked, env: &Env, settings: &Settings) -> bool {
+/// Whether this address opens too many sessions, where the operator has set a
+/// limit. What else a client says of itself costs it nothing to change.
+async fn limited(asked: &Asked, env: &Env) -> bool {
     let Ok(limiter) = env.rate_limiter("RATE_LIMITER") else { return false };
-    let principal = principal(&settings.access, asked.credentials.as_deref());
-    let key = if principal.is_empty() { asked.address.clone().unwrap_or_default() } else { principal };
-    limiter.limit(key).await.is_ok_and(|outcome| !outcome.success)
+    let outcome = limiter.limit(network(asked.address.as_deref().unwrap_or_default())).await;
+    if let Err(error) = &outcome {
+        log("error", "EDGE", &format!("the rate limiter does not answer: {error}"));
+    }
+    outcome.is_ok_and(|outcome| !outcome.success)
+}
+
+/// What one client has of the addresses: all that begin with these 64 bits, if
+/// they have so many.
+fn network(address: &str) -> String {
+    match address.parse() {
+        Ok(IpAddr::V6(long)) => {
+            long.segments().iter().take(4).fold(String::new(), |text, part| format!("{text}{part:x}:"))
+        }
+        Ok(IpAddr::V4(_)) | Err(_) => address.to_owned(),
+    }
 }

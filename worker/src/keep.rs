@@ -1,7 +1,9 @@
 //! What of a session outlives the object that serves it: enough to open it
 //! again. It lies in the object's storage, and goes with the session.
 
+use crate::shell::{Asker, Owner};
 use bytes::Bytes;
+use http::HeaderValue;
 use mcp_proxy_core::Keepsake;
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
@@ -16,21 +18,19 @@ const LEFT: &str = "left";
 pub(crate) struct Kept {
     /// Its public name.
     pub(crate) session: String,
-    pub(crate) upstream: String,
     /// Whose it is.
-    pub(crate) principal: String,
+    pub(crate) asker: Asker,
     initialize: String,
     version: String,
     settings: Vec<String>,
 }
 
 impl Kept {
-    pub(crate) fn new(session: &str, upstream: &str, principal: &str, known: &Keepsake) -> Self {
+    pub(crate) fn new(owner: &Owner, known: &Keepsake) -> Self {
         let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
         Self {
-            session: session.to_owned(),
-            upstream: upstream.to_owned(),
-            principal: principal.to_owned(),
+            session: owner.session.clone(),
+            asker: owner.asker.clone(),
             initialize: text(&known.initialize),
             version: known.version.clone(),
             settings: known.settings.iter().map(text).collect(),
@@ -38,8 +38,8 @@ impl Kept {
     }
 
     /// Whether this is its name. Takes a time that does not tell how much fits.
-    pub(crate) fn is_called(&self, name: &[u8]) -> bool {
-        self.session.as_bytes().ct_eq(name).into()
+    pub(crate) fn is_called(&self, name: &HeaderValue) -> bool {
+        self.session.as_bytes().ct_eq(name.as_bytes()).into()
     }
 
     pub(crate) fn keepsake(&self) -> Keepsake {
@@ -50,12 +50,14 @@ impl Kept {
         }
     }
 
+    /// What another version has kept may not be readable; then there is nothing.
     pub(crate) async fn load(state: &State) -> Result<Option<Self>> {
-        state.storage().get(KEY).await
+        let text: Option<String> = state.storage().get(KEY).await?;
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
 
     pub(crate) async fn save(&self, state: &State) -> Result<()> {
-        state.storage().put(KEY, self).await
+        state.storage().put(KEY, serde_json::to_string(self)?).await
     }
 }
 

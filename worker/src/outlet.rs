@@ -58,6 +58,11 @@ impl Outlet {
         self.end(End::Aborted);
     }
 
+    /// A response that has not begun never will.
+    pub(crate) fn abandon(&mut self) {
+        self.head = None;
+    }
+
     fn end(&mut self, how: End) {
         match (&mut self.way, how) {
             (Way::Held(_, end), _) => *end = Some(how),

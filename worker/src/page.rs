@@ -1,6 +1,6 @@
 //! For people: the page at `/`, and the state of the Worker for whoever watches it.
 
-use crate::settings::{Access, Settings};
+use crate::settings::{Access, Read};
 use http::StatusCode;
 use serde_json::{Value, json};
 use worker::{Response, Result};
@@ -11,8 +11,6 @@ const SCRIPT: &str = include_str!("../page/page.js");
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; \
                       img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-type Read = std::result::Result<Settings, Vec<String>>;
 
 /// What stands at this path, if it is for people.
 pub(crate) fn at(path: &str, settings: &Read) -> Result<Option<Response>> {

@@ -5,7 +5,10 @@
 /** Longer bodies are read piece by piece. */
 const SHORT = 64 * 1024;
 
-/** Ends the object, for this reason, when the WebAssembly instance that it was made in has ended. */
+/**
+ * Ends the object, for this reason, when the WebAssembly instance that it was made in has ended.
+ * What comes back ends the watch.
+ */
 export function watch(object, reason) {
   const state = globalThis.__worker_init_state;
   const born = state.instanceId;
@@ -14,6 +17,13 @@ export function watch(object, reason) {
     clearInterval(timer);
     object.abort(reason);
   }, 1000);
+  return () => clearInterval(timer);
+}
+
+/** What the operator has set, as JSON: variables and secrets, and no other bindings. */
+export function variables(env) {
+  const set = ([name, value]) => typeof value === "string" || name === "UPSTREAMS";
+  return JSON.stringify(Object.fromEntries(Object.entries(env).filter(set)));
 }
 
 /** 128 random bits, in hexadecimal digits. */
@@ -43,7 +53,9 @@ export async function forward(objects, name, request, headers) {
   } catch {
     return undefined;
   }
-  return objects.get(id).fetch("https://session/", { method: request.method, headers, body: request.body });
+  const { method } = request;
+  // An announced body of no bytes is a body too.
+  return objects.get(id).fetch("https://session/", { method, headers, body: method === "POST" ? request.body : null });
 }
 
 /** The body of a request; nothing if it is longer than the limit. */
@@ -65,18 +77,22 @@ export async function body(request, limit, length) {
 }
 
 /** Reads on for a while: a client that is still sending would rather see a broken connection than an answer. */
-async function drain(stream) {
+export async function drain(stream) {
   let left = 16 * 1024 * 1024;
-  for await (const piece of stream) if ((left -= piece.length) < 0) break;
+  for await (const piece of stream ?? []) if ((left -= piece.length) < 0) break;
   return undefined;
+}
+
+/** The length of what is compressed says little about what comes out. */
+function isShort(headers) {
+  return headers.has("content-length") && !headers.has("content-encoding") && headers.get("content-length") <= SHORT;
 }
 
 /** Starts a call. A short body that is announced as such comes with the head. */
 export async function call(url, method, headers, content, signal) {
   const response = await fetch(url, { method, headers, body: content, signal, redirect: "manual" });
-  const length = Number(response.headers.get("content-length") ?? (response.body ? Infinity : 0));
   const head = { status: response.status, headers: pairs(response.headers) };
-  if (length > SHORT) return { ...head, reader: response.body.getReader() };
+  if (response.body && !isShort(response.headers)) return { ...head, reader: response.body.getReader() };
   return { ...head, whole: new Uint8Array(await response.arrayBuffer()) };
 }
 

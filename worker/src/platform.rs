@@ -4,7 +4,7 @@
 
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::{Closure, wasm_bindgen};
-use worker::js_sys::{Array, Promise, Uint8Array};
+use worker::js_sys::{Array, Function, Promise, Uint8Array};
 use worker::web_sys::{AbortSignal, Headers, ReadableStream, ReadableStreamDefaultReader, Request};
 
 #[wasm_bindgen(module = "/src/platform.js")]
@@ -12,8 +12,11 @@ extern "C" {
     /// Ends the object, for this reason, when the WebAssembly instance that it
     /// was made in has ended. A panic ends the instance, which all sessions of the isolate
     /// share, and nothing that waits in it is ever woken; so this watches from
-    /// outside.
-    pub(crate) fn watch(object: &JsValue, reason: &str);
+    /// outside, until what comes back is called.
+    pub(crate) fn watch(object: &JsValue, reason: &str) -> Function;
+
+    /// What the operator has set, as JSON: variables and secrets.
+    pub(crate) fn variables(env: &JsValue) -> String;
 
     /// 128 random bits, in hexadecimal digits.
     pub(crate) fn secret() -> String;
@@ -33,6 +36,9 @@ extern "C" {
     /// The body of a request; nothing if it is longer than the limit.
     pub(crate) fn body(request: &Request, limit: f64, length: Option<f64>) -> Promise;
 
+    /// Reads a body on for a while, without looking at it.
+    pub(crate) fn drain(body: Option<&ReadableStream>) -> Promise;
+
     /// Starts a call, which resolves with a [`Begun`].
     pub(crate) fn call(
         url: &str,
@@ -49,6 +55,12 @@ extern "C" {
 
 #[wasm_bindgen]
 extern "C" {
+    /// Calls back after so many milliseconds, once.
+    #[wasm_bindgen(js_name = setTimeout)]
+    pub(crate) fn set_timeout(ring: &Closure<dyn Fn()>, wait: f64) -> JsValue;
+    #[wasm_bindgen(js_name = clearTimeout)]
+    pub(crate) fn clear_timeout(timer: &JsValue);
+
     /// The response to a call.
     pub(crate) type Begun;
     #[wasm_bindgen(method, getter)]

@@ -6,8 +6,8 @@ use crate::answer;
 use crate::call;
 use crate::keep::{self, Kept};
 use crate::platform;
-use crate::settings::{Access, Settings};
-use crate::shell::{Asked, Owner, Shell, log, now};
+use crate::settings::{self, Access, Settings};
+use crate::shell::{Asked, Asker, Owner, Shell, log, now};
 use http::{HeaderMap, HeaderValue, StatusCode, header::AUTHORIZATION};
 use mcp_proxy_core::{ExchangeId, Face, HttpFace, Input, Sink};
 use std::rc::Rc;
@@ -24,22 +24,27 @@ pub(crate) const LENGTH: &str = "mcp-proxy-length";
 
 const SESSION_ID: &str = "mcp-session-id";
 
+/// When to look again at a session that a mistake in the settings has stopped.
+const MUCH_LATER: Duration = Duration::from_secs(60 * 60);
+
 /// One session.
 #[durable_object(alarm)]
 pub struct Session {
     shell: Rc<Shell>,
-    settings: std::result::Result<Settings, Vec<String>>,
+    env: Env,
 }
 
 impl DurableObject for Session {
     fn new(state: State, env: Env) -> Self {
-        platform::watch(state.as_raw().as_ref(), "a session has failed, and others of its isolate with it");
-        Self { shell: Shell::new(state), settings: Settings::read(&env) }
+        Self { shell: Shell::new(state), env }
     }
 
     async fn fetch(&self, request: Request) -> Result<Response> {
         let origin = request.headers().get(ORIGIN)?;
-        let response = self.answer(request).await?;
+        self.shell.watch();
+        let response = self.answer(request).await;
+        self.shell.rest();
+        let response = response?;
         if let Some(origin) = origin {
             answer::share(response.headers(), &origin)?;
         }
@@ -47,8 +52,9 @@ impl DurableObject for Session {
     }
 
     async fn alarm(&self) -> Result<Response> {
-        if let Ok(settings) = &self.settings {
-            self.look_around(settings).await?;
+        match &*settings::current(&self.env) {
+            Ok(settings) => self.look_around(settings).await?,
+            Err(_) => self.shell.state.storage().set_alarm(MUCH_LATER).await?,
         }
         Response::empty()
     }
@@ -56,16 +62,19 @@ impl DurableObject for Session {
 
 impl Session {
     async fn answer(&self, request: Request) -> Result<Response> {
-        let Ok(settings) = &self.settings else {
+        let read = settings::current(&self.env);
+        let Ok(settings) = &*read else {
             return answer::refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, "the Worker is misconfigured");
         };
         let headers = call::headers(&platform::pairs(&request.headers().0));
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        let owner = Owner {
-            session: String::new(),
+        let asker = Asker {
             upstream: text(UPSTREAM).unwrap_or_default().to_owned(),
             principal: text(PRINCIPAL).unwrap_or_default().to_owned(),
         };
+        if !self.serves(settings, &asker, &headers).await? {
+            return answer::no_such_session();
+        }
         let length = text(LENGTH).and_then(|length| length.parse().ok());
         let limit = settings.limits.body;
         let body = JsFuture::from(platform::body(request.inner(), limit as f64, length)).await?;
@@ -75,44 +84,35 @@ impl Session {
         let body = Uint8Array::new(&body).to_vec();
         #[cfg(feature = "crash")]
         crate::crash::at_word_of(&body);
-        let named = headers.contains_key(SESSION_ID);
-        if self.shell.owner().is_none() && !self.begin(settings, &owner, &headers, named).await? {
-            return answer::no_such_session();
-        }
-        let ours = |known: &Owner| known.upstream == owner.upstream && known.principal == owner.principal;
-        if !self.shell.owner().is_some_and(|known| ours(&known)) {
-            return answer::no_such_session();
-        }
         let mut parts = http::Request::new(()).into_parts().0;
         parts.method = http::Method::from_bytes(request.method().as_ref().as_bytes()).unwrap_or_default();
         parts.headers = headers;
         let Some(asked) = self.shell.ask(parts, body) else { return answer::no_such_session() };
-        self.respond(asked).await
+        self.respond(asked, settings.limits.alarm).await
     }
 
-    /// Makes the machine: of a new session, or of one that has lost its object.
-    async fn begin(&self, settings: &Settings, owner: &Owner, headers: &HeaderMap, named: bool) -> Result<bool> {
-        if self.shell.over() {
-            return Ok(false);
+    /// There is a machine that works for whoever asks; it is made for a new
+    /// session, and for one that has lost its object.
+    async fn serves(&self, settings: &Settings, asker: &Asker, headers: &HeaderMap) -> Result<bool> {
+        let name = headers.get(SESSION_ID);
+        if self.shell.owner().is_none() && !self.shell.over() {
+            let kept = if name.is_some() && settings.recovers { Kept::load(&self.shell.state).await? } else { None };
+            let kept = kept.filter(|kept| kept.asker == *asker && name.is_some_and(|name| kept.is_called(name)));
+            // Another request may have been quicker.
+            if self.shell.owner().is_none() && name.is_some() == kept.is_some() {
+                self.begin(settings, asker, headers, kept).await?;
+            }
         }
-        let kept = if named && settings.recovers { Kept::load(&self.shell.state).await? } else { None };
-        let kept = kept.filter(|kept| headers.get(SESSION_ID).is_some_and(|name| kept.is_called(name.as_bytes())));
-        if self.shell.owner().is_some() {
-            return Ok(true); // Another request was quicker.
-        }
-        let Some(config) = settings.upstreams.get(&owner.upstream).filter(|_| named == kept.is_some()) else {
-            return Ok(false);
-        };
+        Ok(self.shell.owner().is_some_and(|owner| owner.asker == *asker))
+    }
+
+    async fn begin(&self, settings: &Settings, asker: &Asker, headers: &HeaderMap, kept: Option<Kept>) -> Result<()> {
+        let Some(config) = settings.upstreams.get(&asker.upstream) else { return Ok(()) };
         let session = match &kept {
             Some(kept) => kept.session.clone(),
             None => format!("{}.{}", self.shell.state.id(), platform::secret()),
         };
-        let principal = kept.as_ref().map_or_else(|| owner.principal.clone(), |kept| kept.principal.clone());
-        let upstream = kept.as_ref().map_or_else(|| owner.upstream.clone(), |kept| kept.upstream.clone());
-        if principal != owner.principal || upstream != owner.upstream {
-            return Ok(false);
-        }
-        let Ok(name) = HeaderValue::from_str(&session) else { return Ok(false) };
+        let Ok(name) = HeaderValue::from_str(&session) else { return Ok(()) };
         let limits = &settings.limits;
         let mut config = config.clone();
         config.face = Face::Http(HttpFace {
@@ -129,21 +129,22 @@ impl Session {
         if let (Access::Forwarded { .. }, Some(credentials)) = (&settings.access, headers.get(AUTHORIZATION)) {
             config.headers.insert(AUTHORIZATION, credentials.clone());
         }
-        self.shell.start(&config, Owner { session, upstream, principal }, settings.recovers, settings.verbose);
-        if named {
+        let owner = Owner { session, asker: asker.clone() };
+        self.shell.start(&config, owner, settings.recovers, settings.verbose);
+        if kept.is_some() {
             keep::returned(&self.shell.state).await?;
             self.shell.state.storage().set_alarm(limits.alarm).await?;
         }
-        Ok(true)
+        Ok(())
     }
 
-    async fn respond(&self, asked: Asked) -> Result<Response> {
+    async fn respond(&self, asked: Asked, alarm: Duration) -> Result<Response> {
         let Asked { run, number, outlet, begun } = asked;
         let Ok(parts) = begun.await else {
             return answer::refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, "the session has ended");
         };
-        if let (true, Ok(settings)) = (parts.headers.contains_key(SESSION_ID), &self.settings) {
-            self.shell.state.storage().set_alarm(settings.limits.alarm).await?;
+        if parts.headers.contains_key(SESSION_ID) {
+            self.shell.state.storage().set_alarm(alarm).await?;
         }
         let headers = Headers::new();
         for (name, value) in &parts.headers {
@@ -160,7 +161,6 @@ impl Session {
         let exchange = ExchangeId(u64::from(number));
         self.shell.tell(run, Input::Flushed(Sink::Exchange(exchange), bytes.len()));
         self.shell.tell(run, Input::Gone(exchange));
-        self.shell.drop_unused();
         Ok(if bytes.is_empty() { response.empty() } else { response.fixed(bytes) })
     }
 

@@ -1,15 +1,22 @@
-//! What the operator has set: variables and secrets, read once and checked. A
-//! configuration that cannot work is a list of problems, and nothing is served.
+//! What the operator has set: variables and secrets, checked, and read again
+//! when they change. A configuration that cannot work is a list of problems, and
+//! nothing is served.
 
+use crate::platform;
 use http::{HeaderValue, header::AUTHORIZATION};
 use mcp_proxy_core::{Config, Door, KeepAlive, Transport};
+use serde_json::{Map, Value};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 use worker::{Env, Url};
 
 /// How often an idle server is asked for a sign of life. The path to it gives a
 /// silent stream up after two minutes.
 const PULSE: Duration = Duration::from_secs(30);
+/// What the server of `UPSTREAM_URL` gets as its `Authorization`.
+const SECRET: &str = "UPSTREAM_AUTHORIZATION";
 
 /// A configuration that works.
 #[derive(Debug)]
@@ -55,33 +62,66 @@ pub(crate) struct Limits {
     pub(crate) lifetime: Duration,
 }
 
+/// What is set; or what is wrong with it, one sentence each.
+pub(crate) type Read = Result<Settings, Vec<String>>;
+
+thread_local! {
+    /// What was read last, and of what.
+    static LAST: RefCell<Option<(String, Rc<Read>)>> = const { RefCell::new(None) };
+}
+
+/// What is set now: an isolate may outlive a change of secrets and variables.
+pub(crate) fn current(env: &Env) -> Rc<Read> {
+    let variables = platform::variables(env.as_ref());
+    LAST.with_borrow_mut(|last| {
+        if let Some((of, read)) = last
+            && *of == variables
+        {
+            return read.clone();
+        }
+        let read = Rc::new(Settings::read(&variables));
+        *last = Some((variables, read.clone()));
+        read
+    })
+}
+
+/// What is set for every server.
+struct All {
+    transport: Transport,
+    /// Whether servers may do without TLS.
+    plain: bool,
+    patience: Option<Duration>,
+    event: usize,
+}
+
 /// Reads variables, and notes what is wrong with them.
-struct Reader<'a> {
-    env: &'a Env,
+struct Reader {
+    variables: Map<String, Value>,
     problems: Vec<String>,
 }
 
 impl Settings {
-    /// # Errors
-    /// What is wrong, one sentence each.
-    pub(crate) fn read(env: &Env) -> Result<Self, Vec<String>> {
-        let mut reader = Reader { env, problems: Vec::new() };
+    fn read(variables: &str) -> Read {
+        let variables = serde_json::from_str(variables).unwrap_or_default();
+        let mut reader = Reader { variables, problems: Vec::new() };
         let access = reader.access();
+        let event = reader.size("MAX_EVENT_BYTES", 8 << 20, 1);
         let settings = Self {
-            upstreams: reader.upstreams(),
+            upstreams: reader.upstreams(event),
             access: access.unwrap_or(Access::Public),
-            door: Door::new(reader.list("ALLOWED_ORIGINS"), reader.list("ALLOWED_HOSTS")),
+            door: Door::new(reader.origins(), reader.hosts()),
             limits: Limits {
-                body: reader.size("MAX_BODY_BYTES", 4 << 20),
-                open: reader.size("MAX_PENDING", 256),
-                queue: reader.size("MAX_QUEUE_BYTES", 1 << 20),
-                replay_events: reader.size("REPLAY_EVENTS", 512),
-                replay_bytes: reader.size("REPLAY_BYTES", 1 << 20),
-                heartbeat: reader.seconds("HEARTBEAT_SECONDS", 15),
-                patience: reader.seconds("STALL_SECONDS", 30),
+                // No message is longer than the longest of the server.
+                body: reader.size("MAX_BODY_BYTES", 4 << 20, 1).min(event),
+                open: reader.size("MAX_PENDING", 256, 1),
+                queue: reader.size("MAX_QUEUE_BYTES", 1 << 20, 0),
+                replay_events: reader.size("REPLAY_EVENTS", 512, 0),
+                replay_bytes: reader.size("REPLAY_BYTES", 1 << 20, 0),
+                heartbeat: reader.seconds("HEARTBEAT_SECONDS", 15, 1),
+                patience: reader.seconds("STALL_SECONDS", 30, 1),
                 alarm: reader.alarm(),
-                idle: reader.seconds("IDLE_SECONDS", 300),
-                lifetime: reader.seconds("SESSION_TTL_SECONDS", 24 * 60 * 60),
+                idle: reader.seconds("IDLE_SECONDS", 300, 0),
+                lifetime: reader.seconds("SESSION_TTL_SECONDS", 24 * 60 * 60, 0),
             },
             recovers: reader.switch("SESSION_RECOVERY", true),
             verbose: reader.switch("VERBOSE", false),
@@ -90,42 +130,54 @@ impl Settings {
     }
 }
 
-impl Reader<'_> {
+impl Reader {
     fn text(&self, name: &str) -> Option<String> {
-        let text = self.env.var(name).ok()?.to_string();
-        Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+        let text = self.variables.get(name)?.as_str()?.trim();
+        Some(text.to_owned()).filter(|text| !text.is_empty())
     }
 
-    fn list(&self, name: &str) -> Vec<String> {
-        let items = self.text(name).unwrap_or_default();
-        items
-            .split(',')
-            .map(|item| item.trim().trim_end_matches('/').to_owned())
-            .filter(|item| !item.is_empty())
-            .collect()
-    }
-
-    fn number(&mut self, name: &str) -> Option<u64> {
-        let text = self.text(name)?;
-        let number = text.parse().ok();
-        if number.is_none() {
-            self.problems.push(format!("{name} must be a whole number, not {text:?}."));
+    /// The items of a list that look as they should.
+    fn list(&mut self, name: &str, such_as: &str, fits: impl Fn(&str) -> bool) -> Vec<String> {
+        let text = self.text(name).unwrap_or_default();
+        let items = text.split(',').map(|item| item.trim().trim_end_matches('/').to_owned());
+        let (good, bad): (Vec<_>, Vec<_>) = items.filter(|item| !item.is_empty()).partition(|item| fits(item));
+        for item in bad {
+            self.problems.push(format!("{name} lists what looks like {such_as}, not like {item:?}."));
         }
-        number
+        good
     }
 
-    fn size(&mut self, name: &str, default: usize) -> usize {
-        self.number(name).map_or(default, |size| usize::try_from(size).unwrap_or(usize::MAX))
+    fn origins(&mut self) -> Vec<String> {
+        let fits = |item: &str| item.split_once("://").is_some_and(|(scheme, host)| is_scheme(scheme) && is_host(host));
+        self.list("ALLOWED_ORIGINS", "https://app.example", fits)
     }
 
-    fn seconds(&mut self, name: &str, default: u64) -> Duration {
-        Duration::from_secs(self.number(name).unwrap_or(default))
+    fn hosts(&mut self) -> Vec<String> {
+        self.list("ALLOWED_HOSTS", "mcp.example", is_host)
+    }
+
+    fn number(&mut self, name: &str, default: u64, least: u64) -> u64 {
+        let Some(text) = self.text(name) else { return default };
+        match text.parse() {
+            Ok(number) if number >= least => return number,
+            Ok(_) => self.problems.push(format!("{name} must be at least {least}.")),
+            Err(_) => self.problems.push(format!("{name} must be a whole number, not {text:?}.")),
+        }
+        default
+    }
+
+    fn size(&mut self, name: &str, default: u64, least: u64) -> usize {
+        usize::try_from(self.number(name, default, least)).unwrap_or(usize::MAX)
+    }
+
+    fn seconds(&mut self, name: &str, default: u64, least: u64) -> Duration {
+        Duration::from_secs(self.number(name, default, least))
     }
 
     /// An object without incoming requests is thrown out after a little more than
     /// two minutes, unless an alarm is due.
     fn alarm(&mut self) -> Duration {
-        let seconds = self.number("ALARM_SECONDS").unwrap_or(30);
+        let seconds = self.number("ALARM_SECONDS", 30, 0);
         if !(1..=60).contains(&seconds) {
             self.problems.push(format!("ALARM_SECONDS must be 1 to 60, not {seconds}."));
         }
@@ -164,7 +216,7 @@ impl Reader<'_> {
         None
     }
 
-    fn upstreams(&mut self) -> BTreeMap<String, Config> {
+    fn upstreams(&mut self, event: usize) -> BTreeMap<String, Config> {
         let named = match (self.text("UPSTREAM_URL"), self.named()) {
             (Some(url), None) => BTreeMap::from([(String::new(), url)]),
             (None, Some(named)) => named,
@@ -177,14 +229,38 @@ impl Reader<'_> {
                 BTreeMap::new()
             }
         };
-        named.into_iter().filter_map(|(name, url)| Some((name.clone(), self.upstream(&name, &url)?))).collect()
+        if named.keys().any(|name| !name.is_empty()) && self.text(SECRET).is_some() {
+            self.problems
+                .push(format!("{SECRET} is for UPSTREAM_URL; each of UPSTREAMS has its own, {SECRET}_<NAME>."));
+        }
+        let all = All {
+            transport: self.transport(),
+            plain: self.switch("ALLOW_HTTP", false),
+            patience: Some(self.seconds("REQUEST_TIMEOUT_SECONDS", 300, 0)).filter(|limit| !limit.is_zero()),
+            event,
+        };
+        named.into_iter().filter_map(|(name, url)| Some((name.clone(), self.upstream(&name, &url, &all)?))).collect()
+    }
+
+    fn transport(&mut self) -> Transport {
+        match self.text("UPSTREAM_TRANSPORT").as_deref() {
+            None | Some("auto") => Transport::Auto,
+            Some("sse") => Transport::Sse,
+            Some("streamable-http") => Transport::StreamableHttp,
+            Some(other) => {
+                self.problems.push(format!("UPSTREAM_TRANSPORT must be auto, sse or streamable-http, not {other:?}."));
+                Transport::Auto
+            }
+        }
     }
 
     /// The map of names to URLs: as JSON text, or as a table of wrangler.toml.
     fn named(&mut self) -> Option<BTreeMap<String, String>> {
-        let map: Option<BTreeMap<String, String>> = match self.text("UPSTREAMS") {
-            Some(text) => serde_json::from_str(&text).ok(),
-            None => Some(self.env.object_var("UPSTREAMS").ok()?),
+        let given = self.variables.get("UPSTREAMS")?;
+        let map: Option<BTreeMap<String, String>> = match given.as_str().map(str::trim) {
+            Some("") => return None,
+            Some(text) => serde_json::from_str(text).ok(),
+            None => serde_json::from_value(given.clone()).ok(),
         };
         let Some(map) = map.filter(|map| !map.is_empty()) else {
             self.problems.push("UPSTREAMS must be a JSON object of names and URLs.".to_owned());
@@ -196,51 +272,72 @@ impl Reader<'_> {
         for name in map.keys().filter(|name| !plain(name)) {
             self.problems.push(format!("{name:?} in UPSTREAMS is no name: letters, digits, - and _ only."));
         }
+        self.tell_apart(map.keys());
         Some(map)
     }
 
-    fn upstream(&mut self, name: &str, url: &str) -> Option<Config> {
+    /// What is meant for one server must not reach another.
+    fn tell_apart<'n>(&mut self, names: impl Iterator<Item = &'n String>) {
+        let mut secrets = BTreeMap::new();
+        for name in names {
+            let secret = secret_of(name);
+            if let Some(other) = secrets.insert(secret.clone(), name) {
+                self.problems.push(format!("{other:?} and {name:?} in UPSTREAMS would share the secret {secret}."));
+            }
+        }
+    }
+
+    fn upstream(&mut self, name: &str, url: &str, all: &All) -> Option<Config> {
         let what = if name.is_empty() { "UPSTREAM_URL".to_owned() } else { format!("UPSTREAMS {name:?}") };
-        let Ok(mut config) = Config::new(url) else {
+        let (Ok(mut config), Ok(url)) = (Config::new(url), Url::parse(url)) else {
             self.problems.push(format!("{what} is not an https URL."));
             return None;
         };
-        let plain = Url::parse(url).is_ok_and(|url| url.scheme() == "http");
-        if plain && !self.switch("ALLOW_HTTP", false) {
+        let secret = secret_of(name);
+        if url.scheme() == "http" && !all.plain {
             self.problems.push(format!("{what} must be an https URL; ALLOW_HTTP=1 allows http."));
         }
-        config.transport = match self.text("UPSTREAM_TRANSPORT").as_deref() {
-            None | Some("auto") => Transport::Auto,
-            Some("sse") => Transport::Sse,
-            Some("streamable-http") => Transport::StreamableHttp,
-            Some(other) => {
-                self.problems.push(format!("UPSTREAM_TRANSPORT must be auto, sse or streamable-http, not {other:?}."));
-                Transport::Auto
-            }
-        };
-        let own = format!("UPSTREAM_AUTHORIZATION_{}", name.to_ascii_uppercase().replace('-', "_"));
-        let secret = if name.is_empty() { None } else { self.text(&own) };
-        if let Some(secret) = secret.or_else(|| self.text("UPSTREAM_AUTHORIZATION")) {
-            self.credentials(&mut config, &secret);
+        if !url.username().is_empty() || url.password().is_some() {
+            self.problems.push(format!("{what} contains credentials: they go into the secret {secret}."));
         }
-        config.request_timeout = Some(self.seconds("REQUEST_TIMEOUT_SECONDS", 300)).filter(|limit| !limit.is_zero());
-        config.max_message = self.size("MAX_EVENT_BYTES", 8 << 20);
+        if let Some(given) = self.text(&secret) {
+            self.credentials(&mut config, &secret, &given);
+        }
+        config.transport = all.transport;
+        config.request_timeout = all.patience;
+        config.max_message = all.event;
         config.keep_alive = KeepAlive::Every(PULSE);
         config.redirects = false;
         Some(config)
     }
 
-    fn credentials(&mut self, config: &mut Config, secret: &str) {
+    fn credentials(&mut self, config: &mut Config, secret: &str, given: &str) {
         if self.switch("FORWARD_AUTHORIZATION", false) {
-            let problem = "FORWARD_AUTHORIZATION and UPSTREAM_AUTHORIZATION exclude each other.";
-            return self.problems.push(problem.to_owned());
+            return self.problems.push(format!("FORWARD_AUTHORIZATION and {secret} exclude each other."));
         }
-        match HeaderValue::from_str(secret) {
+        match HeaderValue::from_str(given) {
             Ok(mut value) => {
                 value.set_sensitive(true);
                 config.headers.insert(AUTHORIZATION, value);
             }
-            Err(_) => self.problems.push("UPSTREAM_AUTHORIZATION cannot stand in a header.".to_owned()),
+            Err(_) => self.problems.push(format!("{secret} cannot stand in a header.")),
         }
     }
+}
+
+/// Where the credentials for the server of this name are.
+fn secret_of(name: &str) -> String {
+    match name {
+        "" => SECRET.to_owned(),
+        _ => format!("{SECRET}_{}", name.to_ascii_uppercase().replace('-', "_")),
+    }
+}
+
+fn is_scheme(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+}
+
+/// A name or an address, perhaps with a port.
+fn is_host(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte))
 }

@@ -2,7 +2,7 @@
 //! [`Shell::tell`], which carries out what the machine says and never waits;
 //! whatever waits is a task of its own and holds no borrow meanwhile.
 
-use crate::call::{self, Call};
+use crate::call;
 use crate::keep::{self, Kept};
 use crate::outlet::Outlet;
 use crate::platform::{self, Pipe};
@@ -12,56 +12,85 @@ use http::{request, response};
 use mcp_proxy_core::{
     Blame, CallId, Config, ExchangeId, Exit, Input, Keepsake, Note, Output, Proxy, Sink, Source, Time,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
 use std::time::Duration;
+use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::Closure;
 use wasm_bindgen_futures::spawn_local;
-use worker::web_sys::AbortSignal;
-use worker::{Date, Delay, State, console_log};
+use worker::js_sys::Function;
+use worker::web_sys::{AbortController, AbortSignal};
+use worker::{Date, State, console_log};
 
 /// The platform counts longer ones wrongly. A tick that comes early does no harm.
-const LONGEST_DELAY: Duration = Duration::from_secs(60 * 60);
+const LONGEST_WAIT: u64 = 60 * 60 * 1000;
+/// What ends an object whose instance has ended.
+const FAILED: &str = "a session has failed, and others of its isolate with it";
 
 pub(crate) struct Shell {
     pub(crate) state: State,
     machine: RefCell<Option<Machine>>,
     runs: Cell<u64>,
     exchanges: Cell<u32>,
-    /// When a client last asked for something.
+    /// When a client last asked for something, or an answer to it ended.
     asked: Cell<u64>,
     /// The session has ended, and will not come back.
     over: Cell<bool>,
+    /// Ends the watch over the WebAssembly instance.
+    watch: RefCell<Option<Function>>,
     took: Closure<dyn Fn(u32, u32)>,
     gone: Closure<dyn Fn(u32)>,
+    ring: Closure<dyn Fn()>,
 }
 
-/// Who a machine works for.
-#[derive(Debug, Clone)]
-pub(crate) struct Owner {
-    pub(crate) session: String,
+/// Who asks, and for which server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Asker {
     pub(crate) upstream: String,
     pub(crate) principal: String,
+}
+
+/// What a machine works for.
+#[derive(Debug, Clone)]
+pub(crate) struct Owner {
+    /// The public name of the session.
+    pub(crate) session: String,
+    pub(crate) asker: Asker,
 }
 
 struct Machine {
     proxy: Proxy,
     /// Tells this machine from earlier ones, whose tasks may still end.
     run: u64,
-    owner: Owner,
+    /// None once the machine has been stopped; it may still say goodbye to the server.
+    owner: Option<Owner>,
     /// Whether the session outlives the object.
     keeps: bool,
     verbose: bool,
     kept: Option<Keepsake>,
-    calls: BTreeMap<CallId, Call>,
+    /// What is under way with the server.
+    calls: BTreeMap<CallId, AbortController>,
     outlets: BTreeMap<ExchangeId, Rc<RefCell<Outlet>>>,
     /// Tasks that wait for the machine to want more.
     waiting: Vec<Waker>,
     /// When the next tick is due.
-    timer: Option<u64>,
+    timer: Option<Timer>,
+}
+
+/// A tick that is due. Dropped, it is not.
+struct Timer {
+    at: u64,
+    handle: JsValue,
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        platform::clear_timeout(&self.handle);
+    }
 }
 
 /// What a machine asks for that takes time.
@@ -79,7 +108,7 @@ pub(crate) fn now() -> u64 {
 impl Shell {
     pub(crate) fn new(state: State) -> Rc<Self> {
         Rc::new_cyclic(|shell: &Weak<Self>| {
-            let (one, other) = (shell.clone(), shell.clone());
+            let (one, other, third) = (shell.clone(), shell.clone(), shell.clone());
             let tell = |shell: &Weak<Self>, input| {
                 if let Some(shell) = shell.upgrade() {
                     shell.tell(shell.runs.get(), input);
@@ -95,8 +124,15 @@ impl Shell {
                 exchanges: Cell::new(0),
                 asked: Cell::new(now()),
                 over: Cell::new(false),
+                watch: RefCell::new(None),
                 took: Closure::new(took),
                 gone: Closure::new(move |id| tell(&other, Input::Gone(exchange(id)))),
+                ring: Closure::new(move || {
+                    if let Some(shell) = third.upgrade() {
+                        shell.machine.borrow_mut().as_mut().map(|machine| machine.timer.take());
+                        shell.tick();
+                    }
+                }),
             }
         })
     }
@@ -113,7 +149,7 @@ impl Shell {
         let machine = Machine {
             proxy: Proxy::new(config, seed, Time(now())),
             run: self.runs.get(),
-            owner,
+            owner: Some(owner),
             keeps,
             verbose,
             kept: None,
@@ -122,12 +158,13 @@ impl Shell {
             waiting: Vec::new(),
             timer: None,
         };
+        self.asked.set(now());
         self.machine.replace(Some(machine));
     }
 
     /// Whose session the machine serves, if there is one.
     pub(crate) fn owner(&self) -> Option<Owner> {
-        self.machine.borrow().as_ref().map(|machine| machine.owner.clone())
+        self.machine.borrow().as_ref().and_then(|machine| machine.owner.clone())
     }
 
     /// The session has ended, and will not come back.
@@ -135,18 +172,30 @@ impl Shell {
         self.over.get()
     }
 
-    /// Drops a machine that serves no session: what it was asked first was no
-    /// `initialize`.
-    pub(crate) fn drop_unused(&self) {
-        let mut slot = self.machine.borrow_mut();
-        slot.take_if(|machine| machine.outlets.is_empty() && machine.proxy.keepsake().is_none());
+    /// Watches that the WebAssembly instance lives, while something may wait in it.
+    pub(crate) fn watch(&self) {
+        let start = || platform::watch(self.state.as_raw().as_ref(), FAILED);
+        self.watch.borrow_mut().get_or_insert_with(start);
     }
 
-    /// Nobody has asked for anything for so long, and nobody is being answered.
+    /// Lets go of what would keep an object in memory that serves no session: also
+    /// of a machine whose first request was no `initialize`.
+    pub(crate) fn rest(&self) {
+        let mut slot = self.machine.borrow_mut();
+        slot.take_if(|machine| machine.outlets.is_empty() && machine.proxy.keepsake().is_none());
+        if slot.is_none()
+            && let Some(end) = self.watch.take()
+        {
+            end.call0(&JsValue::NULL).ok();
+        }
+    }
+
+    /// Nobody has asked for anything for so long, and nobody is being answered,
+    /// or may come back for an answer that is still to come.
     pub(crate) fn idle(&self, limit: Duration) -> bool {
         let silent = now().saturating_sub(self.asked.get());
-        let answering = self.machine.borrow().as_ref().is_some_and(|machine| !machine.outlets.is_empty());
-        !answering && Duration::from_millis(silent) >= limit
+        let used = |machine: &Machine| !machine.outlets.is_empty() || machine.proxy.busy();
+        Duration::from_millis(silent) >= limit && !self.machine.borrow().as_ref().is_some_and(used)
     }
 
     /// Gives a client's request to the machine. The response begins at the
@@ -168,8 +217,9 @@ impl Shell {
         Some(Asked { run, number, outlet, begun })
     }
 
-    /// Ends the machine, whichever it is.
+    /// Ends the machine, whichever it is. Whoever comes next gets another.
     pub(crate) fn stop(self: &Rc<Self>) {
+        self.machine.borrow_mut().as_mut().map(|machine| machine.owner.take());
         self.tell(self.runs.get(), Input::Shutdown);
     }
 
@@ -186,6 +236,10 @@ impl Shell {
             let Some(machine) = slot.as_mut().filter(|machine| machine.run == run) else { return };
             if let Input::Gone(exchange) = &input {
                 machine.outlets.remove(exchange);
+                self.asked.set(now());
+            }
+            if let Input::End(call) | Input::Failed(call, _) = &input {
+                machine.calls.remove(call);
             }
             machine.proxy.handle(Time(now()), input);
             let exit = machine.drain(&mut errands);
@@ -199,20 +253,16 @@ impl Shell {
             }
         }
         errands.into_iter().for_each(|errand| self.run_errand(run, errand));
+        if self.machine.borrow().is_none() {
+            self.rest();
+        }
     }
 
     fn run_errand(self: &Rc<Self>, run: u64, errand: Errand) {
         let shell = self.clone();
         match errand {
             Errand::Call(id, request, signal) => spawn_local(call::run(shell, run, id, request, signal)),
-            Errand::Tick(at) => spawn_local(async move {
-                let wait = Duration::from_millis(at.saturating_sub(now()));
-                Delay::from(wait.min(LONGEST_DELAY)).await;
-                if let Some(machine) = shell.machine.borrow_mut().as_mut().filter(|machine| machine.run == run) {
-                    machine.timer.take_if(|timer| *timer == at);
-                }
-                shell.tell(run, Input::Tick);
-            }),
+            Errand::Tick(at) => self.tick_at(run, at),
             Errand::Save(kept) => spawn_local(async move {
                 if let Err(error) = kept.save(&shell.state).await {
                     log("error", "STORAGE", &error.to_string());
@@ -223,6 +273,14 @@ impl Shell {
                     log("error", "STORAGE", &error.to_string());
                 }
             }),
+        }
+    }
+
+    fn tick_at(&self, run: u64, at: u64) {
+        if let Some(machine) = self.machine.borrow_mut().as_mut().filter(|machine| machine.run == run) {
+            let wait = at.saturating_sub(now()).min(LONGEST_WAIT);
+            let handle = platform::set_timeout(&self.ring, wait as f64);
+            machine.timer = Some(Timer { at, handle });
         }
     }
 
@@ -263,11 +321,15 @@ impl Machine {
         while let Some(output) = self.proxy.poll() {
             match output {
                 Output::Call(id, request) => {
-                    let Some((call, signal)) = Call::new() else { continue };
-                    self.calls.insert(id, call);
-                    errands.push(Errand::Call(id, request, signal));
+                    let Ok(controller) = AbortController::new() else { continue };
+                    errands.push(Errand::Call(id, request, controller.signal()));
+                    self.calls.insert(id, controller);
                 }
-                Output::Cancel(id) => drop(self.calls.remove(&id)),
+                Output::Cancel(id) => {
+                    if let Some(controller) = self.calls.remove(&id) {
+                        controller.abort();
+                    }
+                }
                 Output::Respond(id, parts) => self.to(id, |outlet| outlet.respond(parts)),
                 Output::Send(id, bytes) => self.to(id, |outlet| outlet.send(&bytes)),
                 Output::Finish(id) => {
@@ -285,9 +347,8 @@ impl Machine {
             self.keep(errands);
         }
         if let Some(deadline) = self.proxy.deadline()
-            && self.timer.is_none_or(|timer| deadline.at.0 < timer)
+            && self.timer.as_ref().is_none_or(|timer| deadline.at.0 < timer.at)
         {
-            self.timer = Some(deadline.at.0);
             errands.push(Errand::Tick(deadline.at.0));
         }
         None
@@ -305,8 +366,7 @@ impl Machine {
         if let Some(known) = &known
             && self.kept.as_ref() != Some(known)
         {
-            let Owner { session, upstream, principal } = &self.owner;
-            errands.push(Errand::Save(Kept::new(session, upstream, principal, known)));
+            errands.extend(self.owner.as_ref().map(|owner| Errand::Save(Kept::new(owner, known))));
             self.kept = Some(known.clone());
         }
     }
@@ -320,6 +380,14 @@ impl Machine {
         };
         let (tag, text) = mcp_proxy_words::words(note);
         log(level, tag, &text);
+    }
+}
+
+/// Nothing outlives the machine that asked for it, and nobody waits for it.
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.calls.values().for_each(AbortController::abort);
+        self.outlets.values().for_each(|outlet| outlet.borrow_mut().abandon());
     }
 }
 

@@ -282,6 +282,20 @@ const unworkable = [
     { [name]: "lots" },
     new RegExp(`${name} must be a whole number, not "lots"`),
   ]),
+  ...["MAX_BODY_BYTES", "MAX_EVENT_BYTES", "MAX_PENDING", "HEARTBEAT_SECONDS", "STALL_SECONDS"].map((name) => [
+    { [name]: "0" },
+    new RegExp(`${name} must be at least 1`),
+  ]),
+  ...["*", "app.example", "https://*.example", "https://app.example/path"].map((item) => [
+    { ALLOWED_ORIGINS: `https://fine.example, ${item}` },
+    /^ALLOWED_ORIGINS lists what looks like https:\/\/app.example, not like "[^"]+"\.$/,
+  ]),
+  [{ ALLOWED_HOSTS: "https://mcp.example" }, /ALLOWED_HOSTS lists what looks like mcp.example/],
+  [{ UPSTREAM_URL: "https://me:word@host.example/sse" }, /UPSTREAM_URL contains credentials.* UPSTREAM_AUTHORIZATION/],
+  [
+    { UPSTREAM_URL: "", UPSTREAMS: '{"a-b":"https://a.example/","A_b":"https://b.example/"}' },
+    /"A_b" and "a-b" in UPSTREAMS would share the secret UPSTREAM_AUTHORIZATION_A_B/,
+  ],
   [{ REPLAY_BYTES: "-1" }, /REPLAY_BYTES must be a whole number/],
   [{ ALARM_SECONDS: "0" }, /ALARM_SECONDS must be 1 to 60/],
 ];
