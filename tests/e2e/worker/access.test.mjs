@@ -175,13 +175,22 @@ scene(
     most: 2,
   },
   async ({ server, join, connect }) => {
-    const clients = [await join({ headers: bearer("eager") }), await join({ headers: bearer("eager") })];
-    const refused = await connect({ headers: bearer("eager") }).send("POST", { headers: TYPES, body: initialize });
-    assert.equal(refused.status, 429);
-    assert.match((await refused.json()).error.message, /too many sessions/);
-    clients.push(await join({ headers: bearer("calm") }));
+    const at = (address, token = "ada") => ({ headers: { ...bearer(token), "cf-connecting-ip": address } });
+    const clients = [];
+    for (const [address, neighbour] of [
+      ["192.0.2.1", "192.0.2.1"],
+      ["2001:db8:1:2::3", "2001:db8:1:2:4::"],
+    ]) {
+      clients.push(await join(at(address)), await join(at(neighbour)));
+      // Other credentials cost nothing, so they make no difference.
+      const eager = connect(at(address, "another"));
+      const refused = await eager.send("POST", { headers: TYPES, body: initialize });
+      assert.equal(refused.status, 429);
+      assert.match((await refused.json()).error.message, /too many sessions/);
+    }
+    clients.push(await join(at("192.0.2.2")), await join(at("2001:db8:1:3::3")));
     for (const client of clients) assert.ok((await client.call("echo")).result);
-    assert.equal(server.sessions.size, 3);
+    assert.equal(server.sessions.size, clients.length);
   },
 );
 
@@ -269,6 +278,10 @@ const unworkable = [
   [{ UPSTREAM_URL: "HTTP://host.example/sse" }, /UPSTREAM_URL must be an https URL; ALLOW_HTTP=1/],
   [{ UPSTREAM_URL: "http:host.example/sse" }, /UPSTREAM_URL must be an https URL; ALLOW_HTTP=1/],
   [{ UPSTREAMS: '{"a":"https://a.example/"}' }, /UPSTREAM_URL and UPSTREAMS exclude each other/],
+  [
+    { UPSTREAM_URL: "", UPSTREAMS: '{"a":"https://a.example/"}', UPSTREAM_AUTHORIZATION: secret },
+    /UPSTREAM_AUTHORIZATION is for UPSTREAM_URL; each of UPSTREAMS has its own, UPSTREAM_AUTHORIZATION_<NAME>/,
+  ],
   [{ UPSTREAM_URL: "", UPSTREAMS: "docs" }, /UPSTREAMS must be a JSON object/],
   [{ UPSTREAM_URL: "", UPSTREAMS: "{}" }, /UPSTREAMS must be a JSON object/],
   [{ UPSTREAM_URL: "", UPSTREAMS: '{"a":1}' }, /UPSTREAMS must be a JSON object/],
@@ -288,7 +301,7 @@ const unworkable = [
   ]),
   ...["*", "app.example", "https://*.example", "https://app.example/path"].map((item) => [
     { ALLOWED_ORIGINS: `https://fine.example, ${item}` },
-    /^ALLOWED_ORIGINS lists what looks like https:\/\/app.example, not like "[^"]+"\.$/,
+    /ALLOWED_ORIGINS lists what looks like https:\/\/app.example, not like "(?!https:\/\/fine)/,
   ]),
   [{ ALLOWED_HOSTS: "https://mcp.example" }, /ALLOWED_HOSTS lists what looks like mcp.example/],
   [{ UPSTREAM_URL: "https://me:word@host.example/sse" }, /UPSTREAM_URL contains credentials.* UPSTREAM_AUTHORIZATION/],
