@@ -141,7 +141,7 @@ fn e2e() -> Result<()> {
 /// whose tests skip themselves where there is none.
 fn built_worker() -> Result<()> {
     worker::build()?;
-    tools::chromium();
+    tools::chromium()?;
     worker::build_crash()?;
     let lint = ["clippy", "--locked", "--target", "wasm32-unknown-unknown", "--package", "mcp-proxy-worker"];
     step::run("clippy for the Worker", cargo(&lint).args(["--", "-D", "warnings"]))?;
@@ -169,7 +169,7 @@ fn examples() -> Result<()> {
     let [node, browser] = folders.map(|folder| root().join(folder));
     step::run("transpile the engine", npm("transpile").current_dir(&node))?;
     step::run("the engine in Node.js", npm("test").current_dir(&node))?;
-    if !tools::chromium() {
+    if !tools::chromium()? {
         return Ok(());
     }
     step::run("the engine in a browser", npm("test").current_dir(&browser))
