@@ -285,7 +285,7 @@ impl World {
         if self.caller.as_mut().is_some_and(|caller| caller.dice.chance(caller.manners.faulty)) {
             self.go_wrong();
         }
-        if !self.proxy.wants(Source::Side(Side::Client)) {
+        if !self.listens_to_client() {
             return self.plan(10, Happening::Write);
         }
         if let Some(line) = self.client.write() {
@@ -294,12 +294,17 @@ impl World {
         self.plan_writing();
     }
 
+    /// A pipe can be left unread; what comes by HTTP is there.
+    fn listens_to_client(&self) -> bool {
+        self.caller.is_some() || self.proxy.wants(Source::Side(Side::Client))
+    }
+
     /// A line, in one piece or in two.
     fn client_says(&mut self, line: Line) {
         if self.left.is_some() {
             return;
         }
-        if !self.proxy.wants(Source::Side(Side::Client)) {
+        if !self.listens_to_client() {
             return self.plan(10, Happening::Say(line));
         }
         if self.caller.is_some() {
