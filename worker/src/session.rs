@@ -106,6 +106,7 @@ impl Session {
         Ok(self.shell.owner().is_some_and(|owner| owner.asker == *asker))
     }
 
+    /// Makes the machine.
     async fn begin(&self, settings: &Settings, asker: &Asker, headers: &HeaderMap, kept: Option<Kept>) -> Result<()> {
         let Some(config) = settings.upstreams.get(&asker.upstream) else { return Ok(()) };
         let session = match &kept {
@@ -179,6 +180,8 @@ impl Session {
         }
         let kept = if settings.recovers { Kept::load(state).await? } else { None };
         match kept {
+            // Somebody has come back meanwhile.
+            _ if self.shell.owner().is_some() => state.storage().set_alarm(limits.alarm).await,
             Some(_) => self.await_return(limits.lifetime).await,
             None => keep::forget(state).await,
         }
