@@ -106,7 +106,7 @@ class Call:
         if body:
             self.connection.putheader("content-length", len(body))
         self.connection.endheaders(body or None)
-        yield Variant("flushed", (call, len(body)))
+        yield Variant("flushed", (Variant("call", call), len(body)))
         response = self.connection.getresponse()
         head = Record()
         head.call, head.status = call, response.status
@@ -139,7 +139,7 @@ def write(lines, news):
         try:
             sys.stdout.buffer.write(line)
             sys.stdout.buffer.flush()
-            news.put((None, Variant("flushed", ("client", len(line)))))
+            news.put((None, Variant("flushed", (Variant("side", "client"), len(line)))))
         except OSError:
             news.put((None, Variant("shutdown")))
 
