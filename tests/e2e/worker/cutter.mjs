@@ -6,8 +6,12 @@ import net from "node:net";
 /** Starts a relay to this port of this machine. */
 export async function startCutter(port) {
   const connections = new Set();
-  const relay = net.createServer((near) => {
-    const far = net.connect(port, "127.0.0.1");
+  let open = Promise.resolve();
+  const relay = net.createServer(async (near) => {
+    near.on("error", () => {});
+    await open;
+    if (near.destroyed) return;
+    const far = net.connect(port, "127.0.0.1").on("error", () => {});
     const connection = {
       last: "",
       cut() {
@@ -22,7 +26,6 @@ export async function startCutter(port) {
       [near, far],
       [far, near],
     ]) {
-      socket.on("error", () => {});
       socket.once("close", () => {
         connections.delete(connection);
         other.destroy();
@@ -38,6 +41,12 @@ export async function startCutter(port) {
       const hit = [...connections].filter(({ last }) => last.includes(words));
       for (const connection of hit) connection.cut();
       return hit.length;
+    },
+    /** Whoever connects from now on has to wait until the returned function is called. */
+    hold() {
+      const { promise, resolve } = Promise.withResolvers();
+      open = promise;
+      return resolve;
     },
     close() {
       for (const connection of connections) connection.cut();

@@ -6,6 +6,8 @@ import { scene } from "./scene.mjs";
 
 const INITIALIZE = "POST /messages initialize";
 const variables = { IDLE_SECONDS: "2", ALARM_SECONDS: "1" };
+/** Local workerd notices that a client has gone when it writes to it. */
+const noticing = { ...variables, HEARTBEAT_SECONDS: "1" };
 
 scene(
   "an idle session lets go of its server, and comes back when it is used",
@@ -81,5 +83,48 @@ scene(
     await worker.said("idle");
     await server.deserted();
     assert.equal(worker.count("idle"), 1, worker.stderr());
+  },
+);
+
+scene(
+  "a listener that vanishes leaves an idle session, which comes back when it is used",
+  { variables: noticing },
+  async ({ server, join }) => {
+    const client = await join();
+    const listening = await client.listen();
+    await listening.until("a sign of life", () => listening.comments.length > 0);
+    listening.drop();
+    await server.deserted();
+    const { result } = await client.call("echo", { text: "back" });
+    assert.equal(result.structuredContent.text, "back");
+    assert.equal(server.requests(INITIALIZE).length, 2);
+    const again = await client.listen();
+    server.push({ jsonrpc: "2.0", method: "notifications/message", params: { level: "info", data: "heard" } });
+    assert.equal((await again.notification("notifications/message")).params.data, "heard");
+  },
+);
+
+scene(
+  "a session with an open call is not idle, even where nobody waits for the answer",
+  { variables: noticing },
+  async ({ server, worker, join }) => {
+    const client = await join();
+    const call = await client.startCall("hold", { gate: "late" }, { id: "held" });
+    await server.seen("POST /messages tools/call");
+    const [held] = server.sessions.keys();
+    const { id: last } = await call.until("an event id", () => call.events.at(-1));
+    call.drop();
+    // Each of these sessions is idle for as long as the one that holds the call would have to be.
+    for (let round = 1; round <= 3; round += 1) {
+      await join();
+      await worker.said("idle", round);
+    }
+    assert.ok(server.sessions.has(held), "its stream is open");
+    server.gate("late").open();
+    const rest = await client.listen(last);
+    const { result } = await rest.answer("held");
+    assert.equal(result.content[0].text, "late");
+    await server.deserted();
+    assert.equal(server.requests(INITIALIZE).length, 4);
   },
 );

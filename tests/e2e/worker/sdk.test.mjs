@@ -2,72 +2,14 @@
 // that speak HTTP+SSE. The client is the stock one; that connections get lost is the cutter's doing.
 
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
-import { after, test } from "node:test";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
-import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { startSseServer } from "../../fixtures/sse-server.mjs";
+import { test } from "node:test";
 import { books } from "../books.mjs";
 import { steps } from "../everything.mjs";
-import { python, startEverything, startPython, withoutPython } from "../processes.mjs";
-import { connectOver, progressOf, textOf } from "../sdk.mjs";
+import { startEverything, startPython, withoutPython } from "../processes.mjs";
+import { progressOf, textOf } from "../sdk.mjs";
 import { runSteps } from "../steps.mjs";
 import { startCutter } from "./cutter.mjs";
-import { startWorker } from "./workerd.mjs";
-
-const HUNG_MS = 60_000;
-const MIB = 1024 * 1024;
-
-/** Room for the biggest messages of the scenario, which are over the Worker's own limits. */
-const variables = {
-  PUBLIC: "1",
-  ALLOW_HTTP: "1",
-  MAX_BODY_BYTES: String(16 * MIB),
-  MAX_EVENT_BYTES: String(16 * MIB),
-};
-
-/** A server and the Worker before it, started by the first test that asks. */
-function front(start) {
-  let started;
-  after(async () => {
-    const { worker, server } = (await started) ?? {};
-    await worker?.stop();
-    await server?.close();
-  });
-  const launch = async () => {
-    const server = await start();
-    return { server, worker: await startWorker({ UPSTREAM_URL: server.url, ...variables }) };
-  };
-  return () => (started ??= launch());
-}
-
-/**
- * Connects the SDK's client. `exchanges` has its HTTP requests, with the status of the response once
- * there is one; `exchanged` resolves with the first that fits.
- */
-async function connect(t, url) {
-  const exchanges = [];
-  const watchers = new Set();
-  const watch = async (input, init) => {
-    const exchange = { method: init.method, last: new Headers(init.headers).get("last-event-id") };
-    exchanges.push(exchange);
-    const response = await fetch(input, init);
-    exchange.status = response.status;
-    for (const watcher of [...watchers]) watcher();
-    return response;
-  };
-  const exchanged = (fits) =>
-    new Promise((resolve) => {
-      const attempt = () => exchanges.some(fits) && resolve(watchers.delete(attempt));
-      watchers.add(attempt);
-      attempt();
-    });
-  const transport = new StreamableHTTPClientTransport(new URL(`${url}/mcp`), { fetch: watch });
-  const connected = await connectOver(transport);
-  t.after(() => connected.client.close());
-  return { ...connected, transport, exchanges, exchanged };
-}
+import { HUNG_MS, alone, connect, front, playPython } from "./peers.mjs";
 
 const legacy = books.filter(({ server }) => !server.includes("streamableHttp"));
 for (const book of legacy) {
@@ -109,30 +51,23 @@ test("a call goes on after its connection was cut", { timeout: HUNG_MS }, async 
   assertOnce(received);
 });
 
-/** A server whose streams a test may count: nobody else has any. */
-async function alone(t) {
-  const server = await startSseServer();
-  t.after(() => server.close());
-  const worker = await startWorker({ UPSTREAM_URL: server.url, ...variables });
-  t.after(() => worker.stop());
-  const say = (data) =>
-    server.push({ jsonrpc: "2.0", method: "notifications/message", params: { level: "info", data } });
-  return { server, worker, say };
-}
+/** The server says this unasked. */
+const say = (server, data) =>
+  server.push({ jsonrpc: "2.0", method: "notifications/message", params: { level: "info", data } });
 
 test("a listening stream that was cut goes on, and nothing is lost or told twice", { timeout: HUNG_MS }, async (t) => {
-  const { worker, say } = await alone(t);
+  const { server, worker } = await alone(t);
   const cutter = await startCutter(worker.port);
   t.after(() => cutter.close());
   const { received, seen, exchanged } = await connect(t, cutter.url);
   const heard = (text) => seen("notifications/message", ({ params }) => params.data === text);
   await exchanged(({ method, status }) => method === "GET" && status === 200);
-  say("before");
+  say(server, "before");
   await heard("before");
   assert.equal(cutter.cut("GET /mcp"), 1);
-  say("meanwhile");
+  say(server, "meanwhile");
   await heard("meanwhile");
-  say("after");
+  say(server, "after");
   await heard("after");
   assert.deepEqual(
     received.filter(({ method }) => method === "notifications/message").map(({ params }) => params.data),
@@ -147,12 +82,12 @@ for (const [what, provoke] of [
   ["a cancellation", cancelOne],
 ]) {
   test(`after ${what} the client is told not to come back for more`, { timeout: HUNG_MS }, async (t) => {
-    const { server, worker, say } = await alone(t);
+    const { server, worker } = await alone(t);
     const session = await connect(t, worker.url);
     await session.exchanged(({ method, status }) => method === "GET" && status === 200);
     await provoke({ ...session, server });
     await session.exchanged(({ last, status }) => last && status === 204);
-    say("still here");
+    say(server, "still here");
     await session.seen("notifications/message", ({ params }) => params.data === "still here");
     assert.deepEqual(
       session.exchanges.filter(({ method }) => method === "GET").map(({ status }) => status),
@@ -182,11 +117,9 @@ test("a session that the client has ended is no more", { timeout: HUNG_MS }, asy
 
 const pythonServer = front(() => startPython());
 
-test("a session of the Python SDK's client", { timeout: HUNG_MS, skip: withoutPython }, async () => {
+test("a session of the Python SDK's client", { timeout: HUNG_MS, skip: withoutPython }, async (t) => {
   const { worker } = await pythonServer();
-  const script = fileURLToPath(new URL("../../fixtures/python/client.py", import.meta.url));
-  const { stdout } = await promisify(execFile)(python, [script, `${worker.url}/mcp`]);
-  const { tools, ...seen } = JSON.parse(stdout);
+  const { tools, ...seen } = await playPython(t, "converse", worker.url);
   assert.ok(tools.includes("echo"));
   assert.deepEqual(seen, {
     version: "2025-11-25",

@@ -177,3 +177,79 @@ scene("an id that is open is not taken twice", {}, async ({ server, join }) => {
   await held.answer(1);
   assert.ok((await client.call("echo", {}, 1)).result);
 });
+
+/** What a parser that builds values and writes them again would change. */
+const ODD = '"big":9007199254740993, "zero":-0.0,"one":1.0,"z":{"b":1,"a":[ ]},"u":"\\u00e9\\/é","x-unknown" : null';
+
+scene("the bytes of messages pass unchanged, both ways", {}, async ({ server, join }) => {
+  const client = await join();
+  const request = `{"params":{${ODD}},"x" : {${ODD}},"method":"tools/call","id":9007199254740993,"jsonrpc":"2.0"}`;
+  const answer = `{"x" : {${ODD}},"result":{${ODD}},"id":9007199254740993,"jsonrpc":"2.0"}`;
+  server.once(CALL, (exchange) => {
+    exchange.accepted();
+    server.push(answer);
+  });
+  const call = await client.send("POST", { headers: client.named(), body: request });
+  assert.equal(await call.ended(), "ended");
+  assert.equal((await server.seen(CALL)).body, request);
+  assert.equal(call.events.at(-1).data, answer);
+
+  const notice = `{"params":{${ODD}},"x" : {${ODD}},"method":"notifications/odd","jsonrpc":"2.0"}`;
+  const listening = await client.listen();
+  server.push(notice);
+  await listening.notification("notifications/odd");
+  assert.equal(listening.events.at(-1).data, notice);
+  assert.equal((await client.send("POST", { headers: client.named(), body: notice })).status, 202);
+  assert.equal((await server.seen("POST /messages notifications/odd")).body, notice);
+});
+
+for (const [name, value] of [
+  ["REPLAY_EVENTS", "2"],
+  ["REPLAY_BYTES", "3000"],
+]) {
+  scene(
+    `${name}: who comes back for an answer that is no longer kept is told so`,
+    { variables: { [name]: value } },
+    async ({ server, join }) => {
+      const client = await join();
+      const dropped = await client.startCall("hold", { gate: "late" }, { id: "lost" });
+      const { id: last } = await dropped.until("an event id", () => dropped.events.at(-1));
+      await server.seen(CALL);
+      dropped.drop();
+      server.gate("late").open();
+      await client.call("bytes", { bytes: 1500 });
+      const newest = await client.startCall("bytes", { bytes: 1500 });
+      assert.equal(await newest.ended(), "ended");
+
+      const rest = await client.listen(last);
+      const { error } = await rest.answer("lost");
+      assert.deepEqual([error.data.delivered, error.data.retrySafe], ["maybe", false]);
+      assert.equal(await rest.ended(), "ended");
+      assert.equal((await client.listen(rest.events.at(-1).id)).status, 204, "it is told once");
+      const again = await client.listen(newest.events[0].id);
+      assert.equal(await again.ended(), "ended");
+      assert.deepEqual(again.events, newest.events.slice(1), "what is kept is not lost");
+    },
+  );
+}
+
+scene(
+  "of what waits for a stream the oldest falls out, and the newest arrives",
+  { variables: { MAX_QUEUE_BYTES: "1000" } },
+  async ({ server, worker, join }) => {
+    const client = await join();
+    const data = "x".repeat(500);
+    for (const logger of ["oldest", "newest"])
+      server.push({ jsonrpc: "2.0", method: "notifications/message", params: { level: "info", logger, data } });
+    // The Worker reads in order: once it has complained about this, it has read what came before.
+    server.push("no message");
+    await worker.said("the server sent no message");
+    const listening = await client.listen();
+    await listening.notification("notifications/message");
+    assert.ok((await client.call("echo")).result);
+    assert.deepEqual(
+      client.messages.filter(({ method }) => method).map(({ params }) => params.logger),
+      ["newest"],
+    );
+  },
+);
