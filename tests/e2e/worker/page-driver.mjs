@@ -60,16 +60,14 @@ export async function openPage(t, browser, url, prepare = () => {}) {
 class Opened {
   /** What the page threw and the console called an error; a violation of the policy is one. */
   errors = [];
-  /** The origins that were asked for anything. */
-  origins = new Set();
+  /** What was asked for, beside what the page brings with it. */
+  urls = [];
 
   constructor(page) {
     this.page = page;
     page.on("console", (message) => isError(message) && this.errors.push(message.text()));
     page.on("pageerror", (error) => this.errors.push(String(error)));
-    page.on("request", (request) => {
-      if (!request.url().startsWith("data:")) this.origins.add(new URL(request.url()).origin);
-    });
+    page.on("request", (request) => request.url().startsWith("data:") || this.urls.push(new URL(request.url())));
   }
 
   /** The n-th endpoint. */
