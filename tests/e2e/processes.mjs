@@ -66,8 +66,8 @@ async function start(given, plan) {
 }
 
 /** What a process prints. */
-class Output {
-  #text = "";
+export class Output {
+  text = "";
   #watchers = new Set();
   #isOver = false;
 
@@ -80,7 +80,7 @@ class Output {
   }
 
   count(words) {
-    return this.#text.split(words).length - 1;
+    return this.text.split(words).length - 1;
   }
 
   /** Resolves when this was printed at least `times` times; fails if the process ends before. */
@@ -89,7 +89,7 @@ class Output {
       const attempt = () => {
         if (this.count(words) >= times) resolve();
         else if (this.#isOver)
-          reject(new Error(`a server ended before it said "${words}":\n${this.#text.slice(-2000)}`));
+          reject(new Error(`a server ended before it said "${words}":\n${this.text.slice(-2000)}`));
         else return;
         this.#watchers.delete(attempt);
       };
@@ -99,7 +99,7 @@ class Output {
   }
 
   #add(chunk) {
-    this.#text += chunk;
+    this.text += chunk;
     for (const watcher of [...this.#watchers]) watcher();
   }
 }

@@ -334,7 +334,7 @@ function fillTabs(root, number, name, url) {
   });
   list.append(...tabs);
   select(0);
-  onCopy(panel.querySelector(".copy"), code, "the snippet");
+  onCopy(panel.querySelector(".copy"), code, "snippet", name);
 }
 
 // ---- what is seen
@@ -343,7 +343,8 @@ function make(tag, text, properties = {}) {
   return Object.assign(document.createElement(tag), { textContent: text }, properties);
 }
 
-function onCopy(button, source, what) {
+function onCopy(button, source, thing, name) {
+  const what = `the ${thing}${name && ` of ${name}`}`;
   let timer;
   const say = (label, words) => {
     button.textContent = label;
@@ -386,7 +387,7 @@ function showEndpoint({ name, path }, number, all) {
   title.textContent = name;
   title.hidden = name === "";
   address.textContent = url;
-  onCopy(root.querySelector(".copy"), address, name ? `the URL of ${name}` : "the URL");
+  onCopy(root.querySelector(".copy"), address, "URL", name);
   fillTabs(root, number, name, url);
   root.querySelector(".connect").open = all.length === 1;
   if (name) button.setAttribute("aria-label", `Check ${name}`);

@@ -105,6 +105,7 @@ fn turned_away(turned: Turned) -> Result<worker::Response> {
 /// Why a request goes no further than here.
 async fn refuse(asked: &Asked, request: &Request, env: &Env, settings: &Settings) -> Result<Option<worker::Response>> {
     if !admits(&settings.access, asked.credentials.as_deref()) {
+        log("warn", "EDGE", "a request came without the credentials that it needs");
         let refused = answer::refusal(StatusCode::UNAUTHORIZED, -32000, "this endpoint wants a bearer token")?;
         refused.headers().set("www-authenticate", "Bearer")?;
         return Ok(Some(refused));

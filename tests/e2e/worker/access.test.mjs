@@ -1,20 +1,15 @@
 // Who may come in, and whose a session is.
 
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { scene } from "./scene.mjs";
-import { TYPES } from "./wire.mjs";
+import { TYPES, initialize } from "./wire.mjs";
 import { startWorker } from "./workerd.mjs";
 
 const HUNG_MS = 60_000;
 const TOKEN = "correct-horse-battery";
 const bearer = (token) => ({ authorization: `Bearer ${token}` });
-const initialize = JSON.stringify({
-  jsonrpc: "2.0",
-  id: 1,
-  method: "initialize",
-  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "x", version: "1" } },
-});
 
 // ---- the token ------------------------------------------------------------------------------
 
@@ -129,11 +124,65 @@ scene(
   },
 );
 
+/** What the edge tells a session, and nobody else may: here that ada asks. */
+const forged = {
+  "mcp-proxy-principal": createHash("sha256").update("Bearer ada").digest("hex"),
+  "mcp-proxy-upstream": "",
+  "mcp-proxy-length": "1",
+};
+
+scene(
+  "nobody becomes somebody else by saying what the edge would say",
+  { variables: forwarding },
+  async ({ server, join, connect }) => {
+    const ada = await join({ headers: bearer("ada") });
+    await server.seen("POST /messages notifications/initialized");
+    const seen = server.log.length;
+    const each = Object.entries(forged).map(([name, value]) => ({ [name]: value }));
+    for (const headers of [...each, forged]) {
+      const eve = connect({ headers: { ...bearer("eve"), ...headers } });
+      for (const [method, body] of [["POST", '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'], ["GET"], ["DELETE"]])
+        assert.equal((await eve.send(method, { headers: ada.named(), body })).status, 404, JSON.stringify(headers));
+    }
+    assert.equal(server.log.length, seen, "nothing reaches the server");
+    const eve = await join({ headers: { ...bearer("eve"), ...forged } });
+    assert.equal((await connect({ headers: bearer("ada") }).send("GET", { headers: eve.named() })).status, 404);
+    assert.ok((await ada.call("echo")).result);
+  },
+);
+
+scene("nobody gets to another server by saying so", { named: ["docs", "other"] }, async ({ others, join }) => {
+  const client = await join({ path: "/docs/mcp", headers: { "mcp-proxy-upstream": "other" } });
+  assert.ok((await client.call("echo")).result);
+  assert.deepEqual(others[1].log, []);
+});
+
+scene(
+  "nobody gets more in by saying that it is less",
+  {
+    variables: { MAX_BODY_BYTES: "1000" },
+  },
+  async ({ server, join }) => {
+    const client = await join({ headers: { "mcp-proxy-length": "1" } });
+    const params = { name: "echo", arguments: { text: "x".repeat(2000) } };
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 7, method: "tools/call", params });
+    const response = await client.send("POST", { headers: client.named(), body, chunked: true });
+    assert.equal(response.status, 413);
+    assert.deepEqual(server.requests("POST /messages tools/call"), []);
+  },
+);
+
+scene("nobody is a page by saying so", {}, async ({ join }) => {
+  const client = await join({ headers: { "mcp-proxy-origin": "https://evil.example" } });
+  assert.ok((await client.call("echo")).result);
+  for (const { headers } of client.responses) assert.equal(headers["access-control-allow-origin"], undefined);
+});
+
 scene("a session id that was made up leads nowhere", {}, async ({ server, worker, join, connect }) => {
   const { session } = await join();
   await server.seen("POST /messages notifications/initialized");
   const [object, secret] = session.split(".");
-  const forged = [
+  const invented = [
     "x",
     "..",
     object,
@@ -148,7 +197,7 @@ scene("a session id that was made up leads nowhere", {}, async ({ server, worker
   ];
   const attempt = async () => {
     const seen = server.log.length;
-    for (const id of forged) {
+    for (const id of invented) {
       const headers = { ...TYPES, "mcp-session-id": id };
       for (const [method, body] of [
         ["POST", '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'],
@@ -230,6 +279,27 @@ scene(
         assert.match(headers.vary, /origin/i);
       }
     }
+  },
+);
+
+scene(
+  "a browser asks before it has a token to show, and is told when it needs one",
+  {
+    variables: { PUBLIC: "0", FRONT_TOKEN: TOKEN, ALLOWED_ORIGINS: APP },
+  },
+  async ({ server, connect, join }) => {
+    const page = connect({ headers: { origin: APP } });
+    const wish = { "access-control-request-method": "POST", "access-control-request-headers": "authorization" };
+    const asked = await page.send("OPTIONS", { headers: wish });
+    assert.equal(asked.status, 204);
+    assert.match(asked.headers["access-control-allow-headers"], /\bauthorization\b/);
+    const refused = await page.send("POST", { headers: TYPES, body: initialize });
+    assert.equal(refused.status, 401);
+    assert.match(refused.headers["access-control-expose-headers"], /\bwww-authenticate\b/);
+    for (const { headers } of page.responses) assert.equal(headers["access-control-allow-origin"], APP);
+    assert.deepEqual(server.log, []);
+    const client = await join({ headers: { origin: APP, ...bearer(TOKEN) } });
+    assert.ok((await client.call("echo")).result);
   },
 );
 

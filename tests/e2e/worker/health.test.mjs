@@ -1,11 +1,14 @@
 // The Worker lives: it says so, and says so again after its process was killed.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import test from "node:test";
 import { startWorker } from "./workerd.mjs";
 
 const variables = { UPSTREAM_URL: "http://127.0.0.1:9/sse", ALLOW_HTTP: "1", PUBLIC: "1" };
-const ok = { status: "ok", version: "0.1.0" };
+const manifest = readFileSync(new URL("../../../Cargo.toml", import.meta.url), "utf8");
+const [, version] = /^\[workspace\.package\]$[^[]*?^version = "(.+)"$/m.exec(manifest);
+const ok = { status: "ok", version };
 
 test("the Worker says that it is well, before and after a restart", async (t) => {
   const worker = await startWorker(variables);

@@ -7,6 +7,8 @@ import { scene } from "./scene.mjs";
 const CALLS = 200;
 const SESSIONS = 100;
 const CALLS_EACH = 5;
+/** Which object, and what proves that one was told so: 128 bits that nobody guesses. */
+const SESSION_ID = /^(?<object>[0-9a-f]{64})\.(?<secret>[0-9a-f]{32})$/;
 
 /** Pseudo-random delays, the same in every run. */
 function* delays(seed) {
@@ -26,7 +28,9 @@ scene(`${CALLS} calls at once in one session`, {}, async ({ server, join }) => {
 
 scene(`${SESSIONS} sessions at once, ${CALLS_EACH} calls in each`, {}, async ({ server, join }) => {
   const clients = await Promise.all(Array.from({ length: SESSIONS }, () => join()));
-  assert.equal(new Set(clients.map(({ session }) => session)).size, SESSIONS);
+  for (const { session } of clients) assert.match(session, SESSION_ID);
+  const ids = clients.map(({ session }) => SESSION_ID.exec(session).groups);
+  for (const part of ["object", "secret"]) assert.equal(new Set(ids.map((id) => id[part])).size, SESSIONS, part);
   assert.equal(server.sessions.size, SESSIONS);
   await Promise.all(
     clients.flatMap((client, at) => take(CALLS_EACH, at + 2).map((delay, n) => echo(client, `${at}-${n}`, delay))),

@@ -32,6 +32,7 @@ scene(
     await told(worker, "info", "INIT", "HTTP+SSE, protocol 2025-11-25");
 
     await isTurnedAway(client, connect);
+    await told(worker, "warn", "EDGE", "a request came without the credentials that it needs", 2);
     await told(worker, "warn", "EDGE", "the Origin of a request is not in ALLOWED_ORIGINS");
     await saysNonsense(client);
     await isServedBadly(client, server);

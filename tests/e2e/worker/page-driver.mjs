@@ -1,7 +1,9 @@
 // The Worker's page in a browser, as a person uses it, and the page's files as the Worker serves them.
 
+import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { HUNG_MS } from "../../fixtures/chromium.mjs";
+import { startServer } from "../../fixtures/server.mjs";
 
 /** What the page may load and do. */
 export const POLICY =
@@ -10,12 +12,13 @@ export const POLICY =
 
 const FILES = { "/": "page.html", "/page.css": "page.css", "/page.js": "page.js" };
 const TYPES = { html: "text/html", css: "text/css", js: "text/javascript" };
+const CONFIG = { version: "0.1.0", auth: "public", endpoints: [{ name: "", path: "/mcp" }], problems: [] };
 
 /** The text of a file of the page. */
 export const source = (name) => readFileSync(new URL(`../../../worker/page/${name}`, import.meta.url), "utf8");
 
 /** Handles the GETs of a fixture server as the Worker does that has this configuration. */
-export const servePage = (config) => (exchange) => {
+const servePage = (config) => (exchange) => {
   const name = FILES[exchange.entry.path];
   if (!name) return exchange.reply(404);
   const type = `${TYPES[name.split(".")[1]]}; charset=utf-8`;
@@ -28,30 +31,43 @@ export const servePage = (config) => (exchange) => {
 const FACTS = (rows) =>
   rows.map((row) => [row.querySelector("dt").textContent, row.querySelector("dd").firstChild.textContent]);
 
-/** Opens a page of its own; `prepare` gets it before anything is loaded. */
+/**
+ * Opens the page of a fixture that is also its MCP endpoint. Options: `config` (what the Worker would
+ * tell the page), `host` (under which name it is opened), `prepare`, and those of the fixture server.
+ */
+export async function openServed(t, browser, { config, prepare, host, ...options } = {}) {
+  const server = await startServer(options);
+  t.after(() => server.close());
+  server.always("GET", servePage({ ...CONFIG, ...config }));
+  const url = host ? server.origin.replace("127.0.0.1", host) : server.origin;
+  return { server, opened: await openPage(t, browser, url, prepare) };
+}
+
+/** Opens a page of its own, which has to stay without errors; `prepare` gets it before anything is loaded. */
 export async function openPage(t, browser, url, prepare = () => {}) {
   const page = await browser.newPage();
-  t.after(() => page.close());
-  page.setDefaultTimeout(HUNG_MS);
   const opened = new Opened(page);
+  t.after(async () => {
+    await page.close();
+    assert.deepEqual(opened.errors, []);
+  });
+  page.setDefaultTimeout(HUNG_MS);
   await prepare(page);
   opened.response = await page.goto(new URL("/", url).href);
   return opened;
 }
 
 class Opened {
-  /** What the console called an error; a violation of the policy is one. */
+  /** What the page threw and the console called an error; a violation of the policy is one. */
   errors = [];
-  /** The origins that were asked for anything. */
-  origins = new Set();
+  /** What was asked for, beside what the page brings with it. */
+  urls = [];
 
   constructor(page) {
     this.page = page;
-    page.on("console", (message) => message.type() === "error" && this.errors.push(message.text()));
+    page.on("console", (message) => isError(message) && this.errors.push(message.text()));
     page.on("pageerror", (error) => this.errors.push(String(error)));
-    page.on("request", (request) => {
-      if (!request.url().startsWith("data:")) this.origins.add(new URL(request.url()).origin);
-    });
+    page.on("request", (request) => request.url().startsWith("data:") || this.urls.push(new URL(request.url())));
   }
 
   /** The n-th endpoint. */
@@ -86,4 +102,10 @@ class Opened {
     await this.tab(label).click();
     return this.card().locator("pre").textContent();
   }
+}
+
+/** A browser calls every refused request an error; at an endpoint it is what the check has to tell. */
+function isError(message) {
+  const isRefused = message.text().startsWith("Failed to load resource") && message.location().url.endsWith("/mcp");
+  return message.type() === "error" && !isRefused;
 }

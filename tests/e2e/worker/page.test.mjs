@@ -9,6 +9,7 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { SSEClientTransport } from "@modelcontextprotocol/sdk/client/sse.js";
 import { chromium } from "playwright-core";
 import { inChromium, startChromium } from "../../fixtures/chromium.mjs";
+import { startSseServer } from "../../fixtures/sse-server.mjs";
 import { startEverything } from "../processes.mjs";
 import { POLICY, openPage } from "./page-driver.mjs";
 import { startWorker } from "./workerd.mjs";
@@ -58,8 +59,7 @@ describe("the page", { skip: inChromium.skip }, () => {
     assert.equal(await opened.card().locator(".url").innerText(), endpoint);
     assert.equal(await opened.page.locator("#token").isVisible(), false);
     assertTruth(await opened.check());
-    assert.deepEqual([...opened.origins], [origin]);
-    assert.deepEqual(opened.errors, []);
+    assert.deepEqual([...new Set(opened.urls.map((url) => url.origin))], [origin]);
   });
 
   test("checks an endpoint as often as one likes, and ends every session", inChromium, async (t) => {
@@ -74,6 +74,19 @@ describe("the page", { skip: inChromium.skip }, () => {
     }
     await opened.card().getByText("Names of the tools").click();
     await opened.card().getByText("echo", { exact: true }).waitFor();
+  });
+
+  test("leaves the server alone until it is told to check", inChromium, async (t) => {
+    const server = await startSseServer();
+    t.after(() => server.close());
+    const { url } = await worker(t, { UPSTREAM_URL: server.url, PUBLIC: "1" });
+    const opened = await openPage(t, chrome.browser, url);
+    assert.deepEqual(opened.urls.map(({ pathname }) => pathname).sort(), ["/", "/page.css", "/page.js"]);
+    assert.equal(await opened.card().locator(".state").textContent(), "Not checked yet.");
+    assert.deepEqual(server.log, []);
+    await opened.check();
+    assert.equal(server.requests("GET /sse").length, 1);
+    await server.deserted();
   });
 
   test("copies the URL and the snippets", inChromium, async (t) => {
@@ -183,7 +196,6 @@ describe("the page", { skip: inChromium.skip }, () => {
     await opened.page.getByText("This Worker is not set up yet").waitFor();
     assert.match(await opened.page.locator("#problems li").first().innerText(), /UPSTREAM/);
     assert.equal(await opened.page.locator("article").count(), 0);
-    assert.deepEqual(opened.errors, []);
   });
 });
 
@@ -210,7 +222,12 @@ async function runProgram(text) {
 /** Runs in the page: how bright its ground and its text are. */
 const COLOURS = () => {
   const { backgroundColor, color } = getComputedStyle(document.body);
-  const brightness = (colour) => colour.match(/\d+/g).slice(0, 3).map(Number).reduce((sum, part) => sum + part);
+  const brightness = (colour) =>
+    colour
+      .match(/\d+/g)
+      .slice(0, 3)
+      .map(Number)
+      .reduce((sum, part) => sum + part);
   return { ground: brightness(backgroundColor), text: brightness(color) };
 };
 

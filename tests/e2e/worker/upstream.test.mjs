@@ -2,9 +2,10 @@
 // has set, and with the operator's credentials.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { startSseServer } from "../../fixtures/sse-server.mjs";
-import { scene } from "./scene.mjs";
-import { TYPES } from "./wire.mjs";
+import { converse, scene } from "./scene.mjs";
+import { TYPES, initialize } from "./wire.mjs";
 
 /** What a client should not be able to pass on. */
 const smuggled = {
@@ -83,6 +84,21 @@ scene(
   },
 );
 
+scene(
+  "several servers may be set as a table",
+  { named: ["docs", "other"], isTable: true },
+  async ({ others, join }) => {
+    for (const [at, path] of ["/docs/mcp", "/other/mcp"].entries()) {
+      const client = await join({ path });
+      assert.ok((await client.call("echo")).result);
+      assert.deepEqual(
+        others.map((server) => server.requests("POST /messages tools/call").length),
+        at === 0 ? [1, 0] : [1, 1],
+      );
+    }
+  },
+);
+
 const nowhere = [
   "/",
   "/mcp",
@@ -140,30 +156,61 @@ for (const endpoint of elsewhere) {
   );
 }
 
-for (const [what, label] of [
-  ["stream", "GET /sse"],
-  ["messages", "POST /messages initialize"],
-]) {
+/** Each with what is redirected, and how the error comes that a client gets then. */
+const redirected = [
+  ["stream", "GET /sse", ({ connect }) => refused(connect())],
+  ["handshake", "POST /messages initialize", ({ connect }) => refused(connect())],
+  ["messages", "POST /messages tools/call", async ({ join }) => (await (await join()).call("echo")).error],
+];
+
+for (const [what, label, provoke] of redirected) {
   scene(
-    `a redirect of the ${what} is refused`,
+    `a redirect of the ${what} is refused, wherever it leads`,
     { variables: { UPSTREAM_AUTHORIZATION: "Bearer secret" } },
-    async ({ t, server, connect }) => {
+    async ({ t, server, ...clients }) => {
       const other = await startSseServer();
       t.after(() => other.close());
-      server.always(label, (exchange) => exchange.reply(307, { location: other.url }));
-      const error = await refused(connect());
-      assert.match(error.message, /redirect|307/);
-      assert.deepEqual(other.log, []);
+      const places = { "a path": "/elsewhere", "our origin": `${server.origin}/elsewhere`, another: other.url };
+      const ways = [301, 302, 303, 307, 308].flatMap((status) => Object.keys(places).map((place) => [status, place]));
+      for (const [status, place] of ways) {
+        await t.test(`${status} to ${place}`, async () => {
+          server.once(label, (exchange) => exchange.reply(status, { location: places[place] }));
+          const error = await provoke(clients);
+          assert.match(error.message, new RegExp(`redirect|${status}`));
+          assert.ok(!server.log.some(({ path }) => path === "/elsewhere"));
+          assert.deepEqual(other.log, []);
+        });
+      }
     },
   );
 }
 
-const initialize = JSON.stringify({
-  jsonrpc: "2.0",
-  id: 1,
-  method: "initialize",
-  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "x", version: "1" } },
-});
+const pem = (name) => readFileSync(new URL(`../../fixtures/tls/${name}`, import.meta.url), "utf8");
+const tls = { key: pem("server.key"), cert: pem("server.pem"), protocol: "http/1.1" };
+
+scene(
+  "a server is reached over TLS",
+  {
+    server: { tls },
+    variables: { ALLOW_HTTP: "0" },
+    authority: pem("ca.pem"),
+  },
+  ({ server, connect }) => converse(server, connect()),
+);
+
+scene(
+  "a server that cannot prove who it is gets nothing",
+  {
+    server: { tls },
+    variables: { ALLOW_HTTP: "0" },
+    // It has not signed the server's certificate.
+    authority: pem("client.pem"),
+  },
+  async ({ server, connect }) => {
+    assert.equal((await refused(connect())).data.delivered, "no");
+    assert.deepEqual(server.log, []);
+  },
+);
 
 /** The error that answers `initialize`; there is no session. */
 async function refused(client) {

@@ -10,6 +10,13 @@ const PATIENCE_MS = 30_000;
 
 export const LATEST = "2025-11-25";
 export const TYPES = { accept: "application/json, text/event-stream", "content-type": "application/json" };
+/** A body that asks for a session. */
+export const initialize = JSON.stringify({
+  jsonrpc: "2.0",
+  id: 1,
+  method: "initialize",
+  params: { protocolVersion: LATEST, capabilities: {}, clientInfo: { name: "wire-client", version: "1" } },
+});
 
 export class WireClient {
   session;

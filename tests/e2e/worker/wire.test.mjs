@@ -3,17 +3,12 @@
 
 import assert from "node:assert/strict";
 import { scene } from "./scene.mjs";
-import { LATEST, TYPES } from "./wire.mjs";
+import { LATEST, TYPES, initialize } from "./wire.mjs";
 
 const CALL = "POST /messages tools/call";
 const VERSIONS = ["2025-03-26", "2025-06-18", LATEST];
 const message = (fields) => JSON.stringify({ jsonrpc: "2.0", ...fields });
 const list = message({ id: 1, method: "tools/list" });
-const initialize = message({
-  id: 9,
-  method: "initialize",
-  params: { protocolVersion: LATEST, capabilities: {}, clientInfo: { name: "x", version: "1" } },
-});
 
 /** What is refused: its status, the code of its error, and the request, given the headers of a session. */
 const refusals = [
@@ -74,6 +69,56 @@ scene("an answer is an event stream, and everything else is not", {}, async ({ j
   assert.equal(answer.status, 202);
   assert.notEqual((await join()).session, client.session);
 });
+
+/** What a server may say about itself, which is none of a client's business. */
+const talkative = {
+  "access-control-allow-origin": "*",
+  "mcp-session-id": "the-server-s-own",
+  server: "nginx/0.7",
+  "set-cookie": "balancer=7",
+  "x-secret": "internal-host",
+};
+
+/** All that a client gets to see beside the message. */
+const SHOWN = new Set([
+  "allow",
+  "cache-control",
+  "connection",
+  "content-length",
+  "content-type",
+  "date",
+  "mcp-proxy-upstream",
+  "mcp-session-id",
+  "transfer-encoding",
+  "x-accel-buffering",
+]);
+
+scene(
+  "no header of the server reaches the client",
+  {
+    server: { headers: talkative },
+  },
+  async ({ server, connect }) => {
+    const [client, stranger] = [connect(), connect()];
+    await client.open();
+    await client.listen();
+    assert.ok((await client.call("echo")).result);
+    server.once(CALL, (exchange) => exchange.reply(403, {}, "no"));
+    assert.ok((await client.call("echo")).error);
+    for (const [, , , request] of refusals) await client.send(...request((headers) => client.named(headers)));
+    await client.leave();
+    await client.startCall("echo");
+    server.once("GET /sse", (exchange) => exchange.reply(401, { "www-authenticate": "Basic" }, "who are you?"));
+    await stranger.send("POST", { headers: TYPES, body: initialize });
+    const responses = [client, stranger].flatMap((each) => each.responses);
+    const statuses = new Set(responses.map(({ status }) => status));
+    for (const status of [200, 202, 204, 400, 404, 405, 415]) assert.ok(statuses.has(status), `${status} was seen`);
+    const names = new Set(responses.flatMap(({ headers }) => Object.keys(headers)));
+    assert.deepEqual(names.difference(SHOWN), new Set());
+    const all = JSON.stringify(responses.map(({ headers }) => headers));
+    for (const value of Object.values(talkative).slice(1)) assert.ok(!all.includes(value), value);
+  },
+);
 
 for (const version of VERSIONS) {
   scene(`${version}: the first bytes of a stream come at once`, {}, async ({ server, join }) => {

@@ -39,6 +39,10 @@ class Ratelimit {
 export default ({ most }) => new Ratelimit(most);
 `;
 const KINDS = { ".js": "esModule", ".wasm": "wasm" };
+/** What the one service has that holds the sessions. */
+const OBJECTS = `
+  durableObjectNamespaces = [(className = "Session", uniqueKey = "mcp-proxy-session", enableSql = true)],
+  durableObjectStorage = (localDisk = "storage"),`;
 
 /** The program itself: what npm puts on the path may be a script that leaves it behind. */
 export const program = () => createRequire(import.meta.url)("workerd").default;
@@ -52,9 +56,10 @@ export const missing = () =>
 /**
  * Starts the Worker with these variables and secrets (what is not a string becomes JSON) and
  * resolves once it listens. What it stores is kept in `dir`, or in a folder that goes with `stop`;
- * `bundle` is the one of dist/ that it serves. With `most`, it has a rate limiter for so many of a key.
+ * `bundle` is the one of dist/ that it serves. With `most`, it has a rate limiter for so many of a key;
+ * with `apart`, its sessions have another isolate than its edge; `authority` is whom it trusts in TLS.
  */
-export async function startWorker(variables = {}, { dir, bundle = "worker", most } = {}) {
+export async function startWorker(variables = {}, { dir, bundle = "worker", ...more } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "mcp-proxy-worker-"));
   const storage = dir ?? join(folder, "storage");
   mkdirSync(storage, { recursive: true });
@@ -63,7 +68,7 @@ export async function startWorker(variables = {}, { dir, bundle = "worker", most
   let child;
 
   async function start(port) {
-    writeFileSync(join(folder, "config.capnp"), config({ modules, variables, storage, port, most }));
+    writeFileSync(join(folder, "config.capnp"), config({ modules, variables, storage, port, ...more }));
     child = new Process(folder, (text) => printed.add(text));
     return child.port().catch((error) => {
       throw new Error(`${error.message}:\n${printed.text}`);
@@ -189,44 +194,60 @@ class Process {
  * The configuration, in the words of workerd.capnp. The variables named in `environment` are those
  * of the process. Without `storage`, its folder has to be named on the command line.
  */
-export function config({ modules, variables, environment = [], storage, port, most }) {
-  const list = (items) => `[\n${items.map((item) => `    ${item},\n`).join("")}  ]`;
-  const { date, flags } = compatibility();
-  const sources = modules.map((name) => `(name = ${text(name)}, ${KINDS[extname(name)]} = embed ${text(name)})`);
+export function config({ modules, variables, environment = [], storage, port, most, apart = false, authority }) {
+  const bindings = bindingsOf(variables, environment, most);
+  const worker = (objects, own) => {
+    const sessions = `(name = "SESSIONS", durableObjectNamespace = ${objects})`;
+    return workerOf(modules, [...bindings, sessions], own);
+  };
+  const together = worker(`"Session"`, OBJECTS);
+  const edge = worker(`(className = "Session", serviceName = "sessions")`, "");
+  const workers = apart ? { main: edge, sessions: together } : { main: together };
+  const services = Object.keys(workers).map((name) => `(name = ${text(name)}, worker = .${name}Worker)`);
+  const trust = authority === undefined ? "" : `, tlsOptions = (trustedCertificates = [${text(authority)}])`;
+  services.push(`(name = "internet", network = (allow = ["private"]${trust}))`);
+  const disk = storage === undefined ? "" : `path = ${text(storage)}, `;
+  services.push(`(name = "storage", disk = (${disk}writable = true))`);
+  const constants = Object.entries(workers).map(([name, value]) => `const ${name}Worker :Workerd.Worker = ${value};\n`);
+  return `using Workerd = import "/workerd/workerd.capnp";
+
+const config :Workerd.Config = (
+  services = ${list(services)},
+  extensions = [(modules = [(name = "test:limiter", internal = true, esModule = ${text(LIMITER)})])],
+  sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
+);
+
+${constants.join("\n")}`;
+}
+
+/** What the Worker finds in its environment beside its sessions. */
+function bindingsOf(variables, environment, most) {
   const bindings = Object.entries(variables).map(([name, value]) =>
     typeof value === "string"
       ? `(name = ${text(name)}, text = ${text(value)})`
       : `(name = ${text(name)}, json = ${text(JSON.stringify(value))})`,
   );
   bindings.push(...environment.map((name) => `(name = ${text(name)}, fromEnvironment = ${text(name)})`));
-  bindings.push(`(name = "SESSIONS", durableObjectNamespace = "Session")`);
   if (most !== undefined) {
     const inner = `[(name = "most", json = "${most}")]`;
     bindings.push(`(name = "RATE_LIMITER", wrapped = (moduleName = "test:limiter", innerBindings = ${inner}))`);
   }
-  const disk = storage === undefined ? "" : `path = ${text(storage)}, `;
-  return `using Workerd = import "/workerd/workerd.capnp";
+  return bindings;
+}
 
-const config :Workerd.Config = (
-  services = [
-    (name = "main", worker = .worker),
-    (name = "internet", network = (allow = ["private"])),
-    (name = "storage", disk = (${disk}writable = true)),
-  ],
-  extensions = [(modules = [(name = "test:limiter", internal = true, esModule = ${text(LIMITER)})])],
-  sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
-);
-
-const worker :Workerd.Worker = (
+/** A Worker of these modules, with what else it has. */
+function workerOf(modules, bindings, own) {
+  const { date, flags } = compatibility();
+  const sources = modules.map((name) => `(name = ${text(name)}, ${KINDS[extname(name)]} = embed ${text(name)})`);
+  return `(
   modules = ${list(sources)},
   bindings = ${list(bindings)},
   compatibilityDate = ${text(date)},
-  compatibilityFlags = [${flags.map(text).join(", ")}],
-  durableObjectNamespaces = [(className = "Session", uniqueKey = "mcp-proxy-session", enableSql = true)],
-  durableObjectStorage = (localDisk = "storage"),
-);
-`;
+  compatibilityFlags = [${flags.map(text).join(", ")}],${own}
+)`;
 }
+
+const list = (items) => `[\n${items.map((item) => `    ${item},\n`).join("")}  ]`;
 
 /** A string, quoted: UTF-8, with escapes for bytes that are not printed. */
 function text(string) {

@@ -1,0 +1,78 @@
+// Pages of other origins, in a real browser, which is the judge of what they may ask for and see.
+
+import assert from "node:assert/strict";
+import http from "node:http";
+import { test } from "node:test";
+import { chromium } from "playwright-core";
+import { inChromium, startChromium } from "../../fixtures/chromium.mjs";
+import { startSseServer } from "../../fixtures/sse-server.mjs";
+import { open } from "./scene.mjs";
+import { TYPES } from "./wire.mjs";
+import { startWorker } from "./workerd.mjs";
+
+const TOKEN = "correct-horse-battery";
+
+test("a page of an allowed origin has a whole session, and any other page has nothing", inChromium, async (t) => {
+  const [allowed, other] = await Promise.all([serveEmptyPage(t), serveEmptyPage(t)]);
+  const server = await startSseServer();
+  t.after(() => server.close());
+  const access = { PUBLIC: "0", FRONT_TOKEN: TOKEN, ALLOWED_ORIGINS: allowed };
+  const worker = await startWorker({ ...open, UPSTREAM_URL: server.url, ...access });
+  t.after(() => worker.stop());
+  const chrome = await startChromium(chromium);
+  t.after(() => chrome.close());
+  const sessionFrom = async (origin) => {
+    const page = await chrome.browser.newPage();
+    await page.goto(origin);
+    return page.evaluate(SESSION, { url: `${worker.url}/mcp`, types: TYPES, token: TOKEN });
+  };
+
+  assert.deepEqual(await sessionFrom(other), { failure: "Failed to fetch" });
+  assert.deepEqual(server.log, []);
+  const { session, answer, upstream, status, refusal } = await sessionFrom(allowed);
+  assert.match(session, /^[0-9a-f.]{97}$/);
+  assert.equal(upstream, "http+sse");
+  assert.deepEqual(answer.result.structuredContent, { text: "from a page" });
+  assert.equal(status, 204);
+  assert.deepEqual(refusal, [401, "Bearer"]);
+  await server.deserted();
+});
+
+/** Serves an empty page until the test ends; resolves with its origin. */
+async function serveEmptyPage(t) {
+  const server = http.createServer((_, res) =>
+    res.writeHead(200, { "content-type": "text/html" }).end("<!doctype html>"),
+  );
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    server.closeAllConnections();
+    return new Promise((resolve) => server.close(resolve));
+  });
+  return `http://127.0.0.1:${server.address().port}`;
+}
+
+/** Runs in the page: a session from its beginning to its end, with what a page gets to see of it. */
+const SESSION = async ({ url, types, token }) => {
+  let session;
+  const send = (method, fields, authorization = `Bearer ${token}`) => {
+    const own = session === undefined ? {} : { "mcp-session-id": session, "mcp-protocol-version": "2025-11-25" };
+    const body = fields && JSON.stringify({ jsonrpc: "2.0", ...fields });
+    return fetch(url, { method, headers: { ...types, authorization, ...own }, body });
+  };
+  const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "page", version: "1" } };
+  try {
+    const welcome = await send("POST", { id: 1, method: "initialize", params });
+    await welcome.json();
+    session = welcome.headers.get("mcp-session-id");
+    await send("POST", { method: "notifications/initialized" });
+    const call = { name: "echo", arguments: { text: "from a page" } };
+    const events = await (await send("POST", { id: 2, method: "tools/call", params: call })).text();
+    const answer = JSON.parse(/^data: ?(\{.*)$/m.exec(events)[1]);
+    const { status } = await send("DELETE");
+    const refused = await send("GET", undefined, "Bearer wrong");
+    const refusal = [refused.status, refused.headers.get("www-authenticate")];
+    return { session, upstream: welcome.headers.get("mcp-proxy-upstream"), answer, status, refusal };
+  } catch (error) {
+    return { failure: error.message };
+  }
+};
