@@ -39,7 +39,7 @@ fn told(bench: &mut Bench, id: &serde_json::Value, words: &str) {
 #[test]
 fn a_batch_has_no_more_members_than_requests_may_be_open() {
     let (mut bench, _) = open_as("2025-03-26", |face, _| face.most_open = 4);
-    let notes = vec![NEWS; 5].join(",");
+    let notes = [NEWS; 5].join(",");
     post(&mut bench, 10, &format!("[{notes}]"));
     refused(&mut bench, 10, 429);
     let requests: Vec<_> = (0..5).map(|id| request(&id.to_string())).collect();
