@@ -9,7 +9,7 @@ use mcp_proxy_core::{CallError, CallId, Input, Sink};
 use std::rc::Rc;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
-use worker::js_sys::{Array, Reflect, Uint8Array};
+use worker::js_sys::{Reflect, Uint8Array};
 use worker::web_sys::{AbortSignal, ReadableStreamDefaultReader};
 
 /// Carries a call out, and tells the machine how it goes.
@@ -21,15 +21,15 @@ pub(crate) async fn run(shell: Rc<Shell>, run: u64, id: CallId, request: Request
     };
     drop(request);
     let begun: Begun = begun.unchecked_into();
-    shell.tell(run, Input::Flushed(Sink::Call(id), length));
+    let taken = Input::Flushed(Sink::Call(id), length);
     let Some(head) = head(&begun) else { return shell.tell(run, Input::Failed(id, CallError::Protocol)) };
-    shell.tell(run, Input::Head(id, head));
     if let Some(body) = begun.whole() {
-        if body.length() > 0 {
-            shell.tell(run, Input::Chunk(id, &body.to_vec()));
-        }
-        return shell.tell(run, Input::End(id));
+        let body = body.to_vec();
+        let piece = Some(Input::Chunk(id, &body)).filter(|_| !body.is_empty());
+        let facts = [Some(taken), Some(Input::Head(id, head)), piece, Some(Input::End(id))];
+        return shell.tell_all(run, facts.into_iter().flatten());
     }
+    shell.tell_all(run, [taken, Input::Head(id, head)]);
     let Some(reader) = begun.reader() else { return shell.tell(run, Input::End(id)) };
     while shell.runs(run, id) {
         shell.wanted(run, id).await;
@@ -42,12 +42,9 @@ pub(crate) async fn run(shell: Rc<Shell>, run: u64, id: CallId, request: Request
 }
 
 fn start(request: &Request<Bytes>, signal: &AbortSignal) -> worker::js_sys::Promise {
-    let text = |value: &HeaderValue| JsValue::from(&*String::from_utf8_lossy(value.as_bytes()));
-    let pair = |(name, value): (&HeaderName, &HeaderValue)| Array::of2(&name.as_str().into(), &text(value));
-    let headers: Array = request.headers().iter().map(pair).collect();
     let body = Some(request.body()).filter(|body| !body.is_empty());
     let body = body.map(|body| Uint8Array::from(body.as_ref()));
-    platform::call(&request.uri().to_string(), request.method().as_str(), &headers, body, signal)
+    platform::call(&request.uri().to_string(), request.method().as_str(), &lines(request.headers()), body, signal)
 }
 
 /// The next piece of a body.
@@ -64,12 +61,19 @@ fn head(begun: &Begun) -> Option<response::Parts> {
     Some(parts)
 }
 
-/// Headers as the machine knows them: name, value, name, value…
-pub(crate) fn headers(flat: &Array) -> HeaderMap {
-    let texts: Vec<String> = flat.iter().map(|text| text.as_string().unwrap_or_default()).collect();
-    let pairs = texts.chunks_exact(2).filter_map(|pair| {
-        let [name, value] = pair else { return None };
+/// Headers as the machine knows them, of lines: name, value, name, value…
+pub(crate) fn headers(lines: &str) -> HeaderMap {
+    let mut lines = lines.split('\n');
+    let pairs = std::iter::from_fn(|| Some((lines.next()?, lines.next()?)));
+    let known = |(name, value): (&str, &str)| {
         Some((HeaderName::try_from(name).ok()?, HeaderValue::from_bytes(value.as_bytes()).ok()?))
-    });
-    pairs.collect()
+    };
+    pairs.filter_map(known).collect()
+}
+
+/// The same the other way round.
+pub(crate) fn lines(headers: &HeaderMap) -> String {
+    headers.iter().fold(String::new(), |lines, (name, value)| {
+        lines + name.as_str() + "\n" + &String::from_utf8_lossy(value.as_bytes()) + "\n"
+    })
 }

@@ -15,7 +15,6 @@ use std::net::IpAddr;
 use subtle::ConstantTimeEq;
 use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::JsFuture;
-use worker::js_sys::Array;
 use worker::web_sys::{Request, Response};
 use worker::{Env, Error, Result, Url};
 
@@ -39,7 +38,7 @@ struct Asked {
 impl Asked {
     fn new(request: &Request) -> Result<Self> {
         let seen = platform::glance(request, LOOKED_AT);
-        let mut seen = seen.iter().map(|value| value.as_string());
+        let mut seen = seen.split('\n').map(|line| (line != "\0").then(|| line.to_owned()));
         let mut next = || seen.next().flatten();
         Ok(Self {
             method: next().and_then(|method| method.parse().ok()).unwrap_or_default(),
@@ -134,21 +133,27 @@ async fn refuse(asked: &Asked, request: &Request, env: &Env, settings: &Settings
 
 /// Hands a request on to its session. What the session says passes untouched.
 async fn forward(asked: &Asked, request: &Request, env: &Env, settings: &Settings, name: &str) -> Result<Response> {
-    let headers = Array::new();
-    let add = |name: &str, value: &str| headers.push(&Array::of2(&name.into(), &value.into()));
+    let mut lines = String::new();
+    let mut add = |name: &str, value: &str| lines.extend([name, "\n", value, "\n"]);
     for (name, value) in PASSED.iter().zip(&asked.passed) {
-        value.as_deref().map(|value| add(name, value));
+        if let Some(value) = value {
+            add(name, value);
+        }
     }
     add(UPSTREAM, name);
     add(PRINCIPAL, &principal(&settings.access, asked.credentials.as_deref()));
-    asked.length.map(|length| add(LENGTH, &length.to_string()));
-    asked.origin.as_deref().map(|origin| add(ORIGIN, origin));
+    if let Some(length) = asked.length {
+        add(LENGTH, &length.to_string());
+    }
+    if let Some(origin) = &asked.origin {
+        add(ORIGIN, origin);
+    }
     if let (Access::Forwarded { .. }, Some(credentials)) = (&settings.access, &asked.credentials) {
         add("authorization", credentials);
     }
     let object = asked.session().map(|session| session.split_once('.').map_or("", |(object, _)| object));
     let sessions = env.durable_object("SESSIONS")?;
-    let response = match JsFuture::from(platform::forward(sessions.as_ref(), object, request, &headers)).await {
+    let response = match JsFuture::from(platform::forward(sessions.as_ref(), object, request, &lines)).await {
         Ok(response) if response.is_undefined() => answer::no_such_session()?,
         Ok(response) => return response.dyn_into().map_err(|_| Error::RustError("not a response".to_owned())),
         Err(_) => {

@@ -20,10 +20,16 @@ export function watch(object, reason) {
   return () => clearInterval(timer);
 }
 
+/** What was set when an environment was made. A change makes another environment. */
+const known = new WeakMap();
+
 /** What the operator has set, as JSON: variables and secrets, and no other bindings. */
 export function variables(env) {
-  const set = ([name, value]) => typeof value === "string" || name === "UPSTREAMS";
-  return JSON.stringify(Object.fromEntries(Object.entries(env).filter(set)));
+  if (!known.has(env)) {
+    const set = ([name, value]) => typeof value === "string" || name === "UPSTREAMS";
+    known.set(env, JSON.stringify(Object.fromEntries(Object.entries(env).filter(set))));
+  }
+  return known.get(env);
 }
 
 /** 128 random bits, in hexadecimal digits. */
@@ -32,21 +38,36 @@ export function secret() {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** Method and URL of a request, and the values of these headers. */
+/** A line for the method and the URL of a request, and for each of these headers; NUL where there is none. */
 export function glance(request, names) {
-  return [request.method, request.url, ...names.split(" ").map((name) => request.headers.get(name) ?? undefined)];
+  const values = names.split(" ").map((name) => request.headers.get(name) ?? "\0");
+  return [request.method, request.url, ...values].join("\n");
 }
 
-/** All headers: name, value, name, value… */
-export function pairs(headers) {
-  return [...headers].flat();
+/** All headers as lines: name, value, name, value… */
+export function lines(headers) {
+  let lines = "";
+  for (const [name, value] of headers) lines += `${name}\n${value}\n`;
+  return lines;
+}
+
+/** The same the other way round. */
+export function headers(lines) {
+  return new Headers(fields(lines));
+}
+
+function fields(lines) {
+  const parts = lines.split("\n");
+  const fields = {};
+  for (let at = 0; at + 1 < parts.length; at += 2) fields[parts[at]] = parts[at + 1];
+  return fields;
 }
 
 /**
  * Hands a request on as it is, with no headers but these, to the object of this name, or to a new
  * one. Nothing comes back where there can be no such object.
  */
-export async function forward(objects, name, request, headers) {
+export async function forward(objects, name, request, lines) {
   let id;
   try {
     id = name === undefined ? objects.newUniqueId() : objects.idFromString(name);
@@ -55,7 +76,8 @@ export async function forward(objects, name, request, headers) {
   }
   const { method } = request;
   // An announced body of no bytes is a body too.
-  return objects.get(id).fetch("https://session/", { method, headers, body: method === "POST" ? request.body : null });
+  const body = method === "POST" ? request.body : null;
+  return objects.get(id).fetch("https://session/", { method, headers: fields(lines), body });
 }
 
 /** The body of a request; nothing if it is longer than the limit. */
@@ -89,9 +111,10 @@ function isShort(headers) {
 }
 
 /** Starts a call. A short body that is announced as such comes with the head. */
-export async function call(url, method, headers, content, signal) {
+export async function call(url, method, sent, content, signal) {
+  const headers = fields(sent);
   const response = await fetch(url, { method, headers, body: content, signal, redirect: "manual" });
-  const head = { status: response.status, headers: pairs(response.headers) };
+  const head = { status: response.status, headers: lines(response.headers) };
   if (response.body && !isShort(response.headers)) return { ...head, reader: response.body.getReader() };
   return { ...head, whole: new Uint8Array(await response.arrayBuffer()) };
 }
@@ -106,10 +129,15 @@ export function pipe(id, took, gone) {
   const ignore = () => {};
   const over = () => gone(id);
   writer.closed.then(over, over);
+  let closing = false;
   return {
     readable,
-    write: (bytes) => void writer.write(bytes).then(() => took(id, bytes.length), ignore),
-    close: () => void writer.close().catch(ignore),
+    // What is taken before the end needs no word of its own.
+    write: (bytes) => void writer.write(bytes).then(() => closing || took(id, bytes.length), ignore),
+    close: () => {
+      closing = true;
+      writer.close().catch(ignore);
+    },
     abort: () => void writer.abort(new Error("the response was broken off")).catch(ignore),
   };
 }

@@ -4,7 +4,7 @@
 
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::{Closure, wasm_bindgen};
-use worker::js_sys::{Array, Function, Promise, Uint8Array};
+use worker::js_sys::{Function, Promise, Uint8Array};
 use worker::web_sys::{AbortSignal, Headers, ReadableStream, ReadableStreamDefaultReader, Request};
 
 #[wasm_bindgen(module = "/src/platform.js")]
@@ -21,17 +21,22 @@ extern "C" {
     /// 128 random bits, in hexadecimal digits.
     pub(crate) fn secret() -> String;
 
-    /// Method and URL of a request, and the values of these headers, whose
-    /// names have spaces between them.
-    pub(crate) fn glance(request: &Request, names: &str) -> Array;
+    /// A line for the method and the URL of a request, and for the value of
+    /// each of these headers, whose names have spaces between them; NUL where
+    /// there is none.
+    pub(crate) fn glance(request: &Request, names: &str) -> String;
 
-    /// All headers: name, value, name, value…
-    pub(crate) fn pairs(headers: &Headers) -> Array;
+    /// All headers as lines: name, value, name, value… Each text that crosses
+    /// over costs more than what stands in it.
+    pub(crate) fn lines(headers: &Headers) -> String;
 
-    /// Hands a request on as it is, with no headers but these (pairs), to the
+    /// The same the other way round. No name stands there twice.
+    pub(crate) fn headers(lines: &str) -> Headers;
+
+    /// Hands a request on as it is, with no headers but these lines, to the
     /// object of this name, or to a new one. Resolves with a response, or with
     /// nothing where there can be no such object.
-    pub(crate) fn forward(objects: &JsValue, name: Option<&str>, request: &Request, headers: &Array) -> Promise;
+    pub(crate) fn forward(objects: &JsValue, name: Option<&str>, request: &Request, lines: &str) -> Promise;
 
     /// The body of a request; nothing if it is longer than the limit.
     pub(crate) fn body(request: &Request, limit: f64, length: Option<f64>) -> Promise;
@@ -43,7 +48,7 @@ extern "C" {
     pub(crate) fn call(
         url: &str,
         method: &str,
-        headers: &Array,
+        lines: &str,
         content: Option<Uint8Array>,
         signal: &AbortSignal,
     ) -> Promise;
@@ -66,7 +71,7 @@ extern "C" {
     #[wasm_bindgen(method, getter)]
     pub(crate) fn status(this: &Begun) -> u16;
     #[wasm_bindgen(method, getter)]
-    pub(crate) fn headers(this: &Begun) -> Array;
+    pub(crate) fn headers(this: &Begun) -> String;
     /// The body, if it is short.
     #[wasm_bindgen(method, getter)]
     pub(crate) fn whole(this: &Begun) -> Option<Uint8Array>;

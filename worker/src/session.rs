@@ -66,7 +66,7 @@ impl Session {
         let Ok(settings) = &*read else {
             return answer::refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, "the Worker is misconfigured");
         };
-        let headers = call::headers(&platform::pairs(&request.headers().0));
+        let headers = call::headers(&platform::lines(&request.headers().0));
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let asker = Asker {
             upstream: text(UPSTREAM).unwrap_or_default().to_owned(),
@@ -147,10 +147,7 @@ impl Session {
         if parts.headers.contains_key(SESSION_ID) {
             self.shell.state.storage().set_alarm(alarm).await?;
         }
-        let headers = Headers::new();
-        for (name, value) in &parts.headers {
-            headers.append(name.as_str(), value.to_str().unwrap_or_default())?;
-        }
+        let headers = Headers(platform::headers(&call::lines(&parts.headers)));
         let response = ResponseBuilder::new().with_status(parts.status.as_u16()).with_headers(headers);
         let whole = outlet.borrow_mut().whole();
         let Some(bytes) = whole else {
@@ -160,8 +157,7 @@ impl Session {
             return Ok(response.stream(body));
         };
         let exchange = ExchangeId(u64::from(number));
-        self.shell.tell(run, Input::Flushed(Sink::Exchange(exchange), bytes.len()));
-        self.shell.tell(run, Input::Gone(exchange));
+        self.shell.tell_all(run, [Input::Flushed(Sink::Exchange(exchange), bytes.len()), Input::Gone(exchange)]);
         Ok(if bytes.is_empty() { response.empty() } else { response.fixed(bytes) })
     }
 

@@ -230,18 +230,26 @@ impl Shell {
 
     /// Takes one fact, and starts what the machine asks for.
     pub(crate) fn tell(self: &Rc<Self>, run: u64, input: Input<'_>) {
+        self.tell_all(run, [input]);
+    }
+
+    /// Takes facts that are known together, and starts what the machine asks for.
+    pub(crate) fn tell_all<'i>(self: &Rc<Self>, run: u64, inputs: impl IntoIterator<Item = Input<'i>>) {
         let mut errands = Vec::new();
         {
             let mut slot = self.machine.borrow_mut();
             let Some(machine) = slot.as_mut().filter(|machine| machine.run == run) else { return };
-            if let Input::Gone(exchange) = &input {
-                machine.outlets.remove(exchange);
-                self.asked.set(now());
+            let now = now();
+            for input in inputs {
+                if let Input::Gone(exchange) = &input {
+                    machine.outlets.remove(exchange);
+                    self.asked.set(now);
+                }
+                if let Input::End(call) | Input::Failed(call, _) = &input {
+                    machine.calls.remove(call);
+                }
+                machine.proxy.handle(Time(now), input);
             }
-            if let Input::End(call) | Input::Failed(call, _) = &input {
-                machine.calls.remove(call);
-            }
-            machine.proxy.handle(Time(now()), input);
             let exit = machine.drain(&mut errands);
             machine.waiting.drain(..).for_each(Waker::wake);
             if let Some(exit) = exit {
