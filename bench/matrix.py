@@ -38,10 +38,10 @@ MODES = {
         "slow": "--n 100 --starts 2 --budget 2 --idle 2 --notes 2000 --bigs 1",
         "fronts": {
             "skip": ("tools_list", "big1", "big16", "down16", "progress"), "slow_skip": ("probes",),
-            "peers": "base-front,mcp-proxy-worker,ts-mcp-proxy+mcp-remote,supergateway+mcp-remote,py-mcp-proxy x2",
-            "reps": 3, "slow_reps": 2, "minutes": 3.5,
+            "peers": "base-front,base-worker,mcp-proxy-worker,ts-mcp-proxy+mcp-remote,supergateway+mcp-remote,py-mcp-proxy x2",
+            "reps": 3, "slow_reps": 2, "minutes": 5,
             "options": "--n 500 --starts 3 --budget 4 --idle 2 --sessions 1,50,200",
-            "slow": "--n 300 --starts 1 --budget 4 --idle 1 --sessions 1,10",
+            "slow": "--n 300 --starts 1 --budget 4 --idle 1 --sessions 1,50",
         },
     },
     "full": {"skip": (), "slow_skip": (), "peers": None, "reps": 5, "slow_reps": 3, "minutes": 0, "limit": 600, "options": "", "slow": ""},

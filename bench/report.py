@@ -49,7 +49,7 @@ OURS = ("mcp-proxy", "mcp-proxy-wasmtime")
 # What users run today to reach an HTTP+SSE server by Streamable HTTP: two processes, joined by stdio.
 CHAINS = ("ts-mcp-proxy+mcp-remote", "supergateway+mcp-remote", "py-mcp-proxy x2")
 WORKER = "mcp-proxy-worker"
-MANY = 200  # sessions
+SEVERAL, MANY = 50, 200  # sessions
 
 TITLES = {
     "stdio-http": "stdio over a Streamable HTTP server",
@@ -227,15 +227,32 @@ def answers(rows, peer):
     return verdict(f"{peer}: no lost, doubled or altered answer in any phase", own, unclean, f"{len(own) - unclean}/{len(own)} runs clean")
 
 
+def session_parts(rows, peer, count):
+    """What was measured of a peer with so many sessions."""
+    parts = [part for r in rows if r["peer"] == peer for part in r.get("rows", [])]
+    return [part for part in parts if part["sessions"] == count and "failed" not in part]
+
+
+def sessions_target(rows):
+    """The Worker beside the best of the chains, with several sessions at once."""
+    rate = lambda peer: max((part["calls_per_s"] for part in session_parts(rows, peer, SEVERAL)), default=0)
+    best = max(CHAINS, key=rate)
+    text = f"{WORKER}: calls/s in {SEVERAL} sessions ≥ 2 × {best}"
+    if not rate(best) or not rate(WORKER):
+        return f"| {text} | – | not measured |"
+    ratio = rate(WORKER) / rate(best)
+    return f"| {text} | {ratio:.2f} × | {'pass' if ratio >= 2 else '**fail**'} |"
+
+
 def front_targets(rows):
-    """The Worker beside the best of the chains; base-front is a yardstick, not what users run."""
+    """The Worker beside the best of the chains; base-front and base-worker are yardsticks, not what users run."""
     title = "calls/s, 64 in flight, JSON"
     best = max(CHAINS, key=lambda chain: median(rows, chain, BY_TITLE[title]) or 0)
-    intro = (f"The bound of the first is the best of the two-process chains {', '.join(CHAINS)}. "
+    intro = (f"The bounds of the first two are the best of the two-process chains {', '.join(CHAINS)}. "
              "Ratio of the medians; in brackets the least and greatest ratio of a single repeat.")
-    lines = [TARGET_HEAD % intro, target(rows, WORKER, title, "≥", 2.0, best)]
+    lines = [TARGET_HEAD % intro, target(rows, WORKER, title, "≥", 2.0, best), sessions_target(rows)]
     lines.append(answers(rows, WORKER))
-    many = [part for r in rows if r["peer"] == WORKER for part in r.get("rows", []) if part["sessions"] == MANY and "failed" not in part]
+    many = session_parts(rows, WORKER, MANY)
     left = sum(max(0, part["upstream_streams_left"]) for part in many)
     shown = f"{sum(p['opened'] for p in many)} opened, {sum(p['calls'] for p in many)} calls, {left} streams left"
     bad = left + sum(len(session_faults(part)) for part in many)
