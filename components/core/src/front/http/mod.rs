@@ -2,9 +2,11 @@
 //! message to it goes out on exactly one stream. The server's session, and what
 //! becomes of a request once it was taken, are not known here.
 
+mod posted;
 mod questions;
 mod queue;
 mod refusal;
+mod responses;
 mod streams;
 
 use crate::boundary::{ExchangeId, Output};
@@ -19,7 +21,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, request, resp
 use questions::Questions;
 use queue::Queue;
 use refusal::{EVENTS, JSON, Refusal};
-use std::collections::{BTreeMap, VecDeque};
+use responses::Responses;
 use streams::{Lost, Rest, Resumed, Streams};
 use subtle::ConstantTimeEq;
 
@@ -29,9 +31,6 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const UPSTREAM: HeaderName = HeaderName::from_static("mcp-proxy-upstream");
 /// Some reverse proxies hold a stream back unless they are told.
 const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
-
-/// Longer ids of requests are refused.
-const LONGEST_ID: usize = 256;
 
 /// A sign of life on a stream that has nothing to say.
 const COMMENT: &[u8] = b": keepalive\n\n";
@@ -44,12 +43,10 @@ pub(crate) struct HttpFront {
     session: Session,
     /// The `initialize` that is being answered.
     opening: Option<(ExchangeId, Id)>,
-    exchanges: BTreeMap<ExchangeId, Exchange>,
+    responses: Responses,
     streams: Streams,
     queue: Queue,
     questions: Questions,
-    outputs: VecDeque<Output>,
-    unread: usize,
     /// Questions that the client cannot be asked.
     unasked: Vec<Id>,
 }
@@ -62,20 +59,6 @@ enum Session {
     /// With this version of the protocol.
     Open(String),
     Over,
-}
-
-/// A response that is being written.
-#[derive(Debug)]
-struct Exchange {
-    /// What it carries; nothing, if it is answered in one go.
-    stream: Option<u64>,
-    /// Bytes that the client has not taken.
-    unread: usize,
-    /// When the client last took some, or all had been taken.
-    taken: Time,
-    /// When something was last written.
-    written: Time,
-    finished: bool,
 }
 
 /// What a request of the client comes to.
@@ -112,12 +95,10 @@ impl HttpFront {
             max,
             session,
             opening: None,
-            exchanges: BTreeMap::new(),
+            responses: Responses::new(face.heartbeat, face.patience),
             streams: Streams::new(&face, epoch),
             queue: Queue::new(face.queue_bytes, face.patience),
             questions: Questions::new(face.patience),
-            outputs: VecDeque::new(),
-            unread: 0,
             unasked: Vec::new(),
             face,
         }
@@ -125,12 +106,12 @@ impl HttpFront {
 
     /// The next thing to do, in order.
     pub(crate) fn output(&mut self) -> Option<Output> {
-        self.outputs.pop_front()
+        self.responses.output()
     }
 
     /// Bytes that clients have not taken.
     pub(crate) fn unread(&self) -> usize {
-        self.unread
+        self.responses.unread()
     }
 
     /// Whether a session that the server has lost is replaced.
@@ -191,7 +172,7 @@ impl HttpFront {
         } else {
             self.messages(now, exchange, headers, &parsed)?;
         }
-        Ok(each(parsed).map(Heard::Message).collect())
+        Ok(posted::each(parsed).map(Heard::Message).collect())
     }
 
     /// The session that the client names, if it names one, is this.
@@ -221,7 +202,7 @@ impl HttpFront {
     }
 
     fn initialize(&mut self, now: Time, exchange: ExchangeId, id: &Id) -> Result<(), Refusal> {
-        is_short(id)?;
+        posted::is_short(id)?;
         if self.session != Session::None || self.opening.is_some() {
             return Err(Refusal::bad_request("the session is initialized already"));
         }
@@ -239,16 +220,16 @@ impl HttpFront {
         parsed: &Parsed,
     ) -> Result<(), Refusal> {
         let one = match parsed {
-            Parsed::One(message) => request_id(message),
+            Parsed::One(message) => posted::request(message),
             Parsed::Batch(_) => None,
         };
         let version = self.in_session(headers).map_err(|refusal| refusal.of(one))?;
         if let Parsed::Batch(members) = parsed {
-            is_batch(version, members, self.face.most_open)?;
+            posted::is_batch(version, members, self.face.most_open)?;
         }
-        let ids: Vec<&Id> = requests(parsed).collect();
+        let ids: Vec<&Id> = posted::requests(parsed).collect();
         for (at, id) in ids.iter().enumerate() {
-            is_short(id)?;
+            posted::is_short(id)?;
             if self.streams.of(id).is_some() || ids.iter().take(at).any(|earlier| earlier == id) {
                 return Err(Refusal::bad_request("a request with this id is still open").of(Some(id)));
             }
@@ -320,7 +301,7 @@ impl HttpFront {
         if self.streams.listening().is_none_or(|listening| listening == exchange) {
             self.say_waiting(now, stream);
         }
-        if self.exchanges.get(&exchange).is_some_and(|exchange| exchange.unread == 0) {
+        if self.responses.is_read(exchange) {
             self.send(now, exchange, Bytes::from_static(COMMENT));
         }
     }
@@ -342,15 +323,13 @@ impl HttpFront {
                 Transport::StreamableHttp | Transport::Auto => "streamable-http",
             };
             parts.headers.insert(UPSTREAM, HeaderValue::from_static(spoken));
-            if self.exchanges.contains_key(exchange) {
-                self.outputs.push_back(Output::Respond(*exchange, parts));
-            }
+            self.responses.begin(*exchange, parts);
         }
     }
 
     /// Nobody knows the session: its client left before it was opened.
     pub(crate) fn unknown(&self) -> bool {
-        self.opening.as_ref().is_some_and(|(exchange, _)| !self.exchanges.contains_key(exchange))
+        self.opening.as_ref().is_some_and(|(exchange, _)| !self.responses.is_live(*exchange))
     }
 
     /// Says something to the client.
@@ -384,11 +363,8 @@ impl HttpFront {
 
     fn answer_initialize(&mut self, now: Time, message: Vec<u8>) {
         let Some((exchange, _)) = self.opening.take() else { return };
-        if !self.exchanges.contains_key(&exchange) {
-            return;
-        }
         if self.session == Session::None {
-            self.outputs.push_back(Output::Respond(exchange, head(StatusCode::OK, Some(JSON))));
+            self.responses.begin(exchange, head(StatusCode::OK, Some(JSON)));
         }
         self.send(now, exchange, Bytes::from(message));
         self.finish(now, exchange);
@@ -439,27 +415,18 @@ impl HttpFront {
 
     /// The client took that much of a response.
     pub(crate) fn taken(&mut self, now: Time, id: ExchangeId, count: usize) {
-        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        let count = count.min(exchange.unread);
-        exchange.unread -= count;
-        exchange.taken = now;
-        self.unread -= count;
-        if exchange.finished && exchange.unread == 0 {
-            self.exchanges.remove(&id);
-        }
+        self.responses.taken(now, id, count);
     }
 
     /// The client no longer reads a response. It has not cancelled anything.
     pub(crate) fn gone(&mut self, now: Time, id: ExchangeId) {
-        let Some(exchange) = self.exchanges.remove(&id) else { return };
-        self.unread -= exchange.unread;
-        if let Some(stream) = exchange.stream {
-            self.detach(now, stream, id);
-        }
+        let stream = self.responses.forget(id);
+        self.detach(now, stream, id);
     }
 
     /// A stream has lost its connection, or needs none any more.
-    fn detach(&mut self, now: Time, stream: u64, exchange: ExchangeId) {
+    fn detach(&mut self, now: Time, stream: Option<u64>, exchange: ExchangeId) {
+        let Some(stream) = stream else { return };
         self.streams.detach(stream, exchange);
         if self.streams.exchange(stream).is_none() {
             self.questions.leave(now, stream);
@@ -469,7 +436,7 @@ impl HttpFront {
     /// Whoever waits for a session is told that there is none.
     pub(crate) fn dismiss(&mut self, now: Time) {
         if let Some((exchange, id)) = self.opening.take()
-            && self.exchanges.contains_key(&exchange)
+            && self.responses.is_live(exchange)
         {
             self.refuse(now, exchange, &Refusal::leaving().of(Some(&id)));
         }
@@ -481,31 +448,19 @@ impl HttpFront {
         self.queue.clear();
         self.questions.clear();
         self.dismiss(now);
-        let open: Vec<ExchangeId> = self.exchanges.keys().copied().collect();
-        open.into_iter().for_each(|exchange| self.finish(now, exchange));
+        self.responses.all().into_iter().for_each(|exchange| self.finish(now, exchange));
     }
 
     pub(crate) fn deadline(&self) -> Option<Deadline> {
         let waiting = [self.queue.due(), self.questions.due()].into_iter().flatten().min();
         let waiting = waiting.map(|at| Deadline { at, why: Why::Unread });
-        self.exchanges.values().fold(waiting, |first, exchange| earlier(first, self.due(exchange)))
-    }
-
-    /// When a response is given up, or gets a sign of life.
-    fn due(&self, exchange: &Exchange) -> Option<Deadline> {
-        if exchange.unread > 0 {
-            return Some(Deadline { at: exchange.taken.after(self.face.patience), why: Why::Unread });
-        }
-        exchange.stream?;
-        Some(Deadline { at: exchange.written.after(self.face.heartbeat), why: Why::Heartbeat })
+        earlier(waiting, self.responses.deadline())
     }
 
     pub(crate) fn tick(&mut self, now: Time) {
         self.unasked.extend(self.queue.tick(now));
         self.unasked.extend(self.questions.tick(now));
-        let due = |exchange: &Exchange| self.due(exchange).filter(|deadline| deadline.at <= now);
-        let due: Vec<_> = self.exchanges.iter().filter_map(|(id, exchange)| Some((*id, due(exchange)?.why))).collect();
-        for (id, why) in due {
+        for (id, why) in self.responses.overdue(now) {
             if why == Why::Heartbeat {
                 self.send(now, id, Bytes::from_static(COMMENT));
             } else {
@@ -560,52 +515,32 @@ impl HttpFront {
         self.insert(now, exchange, Some(stream));
         let mut parts = head(StatusCode::OK, Some(EVENTS));
         parts.headers.insert(NO_BUFFERING, HeaderValue::from_static("no"));
-        self.outputs.push_back(Output::Respond(exchange, parts));
+        self.responses.begin(exchange, parts);
     }
 
     fn insert(&mut self, now: Time, exchange: ExchangeId, stream: Option<u64>) {
         // A shell that uses an id twice has no use for the first.
         self.gone(now, exchange);
-        let new = Exchange { stream, unread: 0, taken: now, written: now, finished: false };
-        self.exchanges.insert(exchange, new);
+        self.responses.owe(now, exchange, stream);
     }
 
     fn send(&mut self, now: Time, id: ExchangeId, bytes: Bytes) {
-        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        if exchange.unread == 0 {
-            exchange.taken = now;
-        }
-        exchange.written = now;
-        exchange.unread += bytes.len();
-        self.unread += bytes.len();
-        self.outputs.push_back(Output::Send(id, bytes));
+        self.responses.send(now, id, bytes);
     }
 
     fn finish(&mut self, now: Time, id: ExchangeId) {
-        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        if std::mem::replace(&mut exchange.finished, true) {
-            return;
-        }
-        self.outputs.push_back(Output::Finish(id));
-        let stream = exchange.stream;
-        if exchange.unread == 0 {
-            self.exchanges.remove(&id);
-        }
-        if let Some(stream) = stream {
-            self.detach(now, stream, id);
-        }
+        let stream = self.responses.finish(id);
+        self.detach(now, stream, id);
     }
 
     fn abort(&mut self, now: Time, id: ExchangeId) {
-        if self.exchanges.contains_key(&id) {
-            self.gone(now, id);
-            self.outputs.push_back(Output::Abort(id));
-        }
+        let stream = self.responses.abort(id);
+        self.detach(now, stream, id);
     }
 
     fn respond_once(&mut self, now: Time, exchange: ExchangeId, parts: response::Parts, body: Bytes) {
         self.insert(now, exchange, None);
-        self.outputs.push_back(Output::Respond(exchange, parts));
+        self.responses.begin(exchange, parts);
         if !body.is_empty() {
             self.send(now, exchange, body);
         }
@@ -636,52 +571,4 @@ fn head(status: StatusCode, kind: Option<&'static str>) -> response::Parts {
         parts.headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     }
     parts
-}
-
-fn each(parsed: Parsed) -> Box<dyn Iterator<Item = Message>> {
-    match parsed {
-        Parsed::One(message) => Box::new(std::iter::once(message)),
-        Parsed::Batch(members) => Box::new(members.into_iter().filter_map(Result::ok)),
-    }
-}
-
-fn requests(parsed: &Parsed) -> impl Iterator<Item = &Id> {
-    let (one, batch) = match parsed {
-        Parsed::One(message) => (Some(message), None),
-        Parsed::Batch(members) => (None, Some(members.iter().flatten())),
-    };
-    one.into_iter().chain(batch.into_iter().flatten()).filter_map(request_id)
-}
-
-fn request_id(message: &Message) -> Option<&Id> {
-    match &message.kind {
-        Kind::Request { id, .. } => Some(id),
-        Kind::Notification { .. } | Kind::Response { .. } => None,
-    }
-}
-
-/// What is kept of a request has a short name.
-fn is_short(id: &Id) -> Result<(), Refusal> {
-    if id.text().len() <= LONGEST_ID {
-        return Ok(());
-    }
-    Err(Refusal::bad_request(format!("the id is longer than {LONGEST_ID} bytes")))
-}
-
-/// A batch of whole messages, and not too many, where the version has batches.
-fn is_batch(version: &str, members: &[Result<Message, message::Malformed>], most: usize) -> Result<(), Refusal> {
-    if !era::batches(version) {
-        return Err(Refusal::bad_request(format!("protocol version {version} has no batches")));
-    }
-    if members.len() > most {
-        let message = format!("the batch has more than {most} messages");
-        return Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, message));
-    }
-    for member in members {
-        let message = member.as_ref().map_err(|bad| Refusal::malformed(bad.clone()))?;
-        if matches!(&message.kind, Kind::Request { method, .. } if era::role(method) == Role::Initialize) {
-            return Err(Refusal::bad_request("initialize must not be part of a batch").of(request_id(message)));
-        }
-    }
-    Ok(())
 }

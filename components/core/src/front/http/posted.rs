@@ -1,0 +1,61 @@
+//! What a client has posted: the messages in it, and whether a session can take
+//! them. Bodies are parsed elsewhere; what is open is not known here.
+
+use super::refusal::Refusal;
+use crate::era::{self, Role};
+use crate::wire::message::{Id, Kind, Malformed, Message, Parsed};
+use http::StatusCode;
+
+/// Longer ids of requests are refused.
+const LONGEST_ID: usize = 256;
+
+/// The messages, one by one.
+pub(super) fn each(parsed: Parsed) -> Box<dyn Iterator<Item = Message>> {
+    match parsed {
+        Parsed::One(message) => Box::new(std::iter::once(message)),
+        Parsed::Batch(members) => Box::new(members.into_iter().filter_map(Result::ok)),
+    }
+}
+
+/// The ids of the requests among them.
+pub(super) fn requests(parsed: &Parsed) -> impl Iterator<Item = &Id> {
+    let (one, batch) = match parsed {
+        Parsed::One(message) => (Some(message), None),
+        Parsed::Batch(members) => (None, Some(members.iter().flatten())),
+    };
+    one.into_iter().chain(batch.into_iter().flatten()).filter_map(request)
+}
+
+/// The id, if it is a request.
+pub(super) fn request(message: &Message) -> Option<&Id> {
+    match &message.kind {
+        Kind::Request { id, .. } => Some(id),
+        Kind::Notification { .. } | Kind::Response { .. } => None,
+    }
+}
+
+/// What is kept of a request has a short name.
+pub(super) fn is_short(id: &Id) -> Result<(), Refusal> {
+    if id.text().len() <= LONGEST_ID {
+        return Ok(());
+    }
+    Err(Refusal::bad_request(format!("the id is longer than {LONGEST_ID} bytes")))
+}
+
+/// A batch of whole messages, and not too many, where the version has batches.
+pub(super) fn is_batch(version: &str, members: &[Result<Message, Malformed>], most: usize) -> Result<(), Refusal> {
+    if !era::batches(version) {
+        return Err(Refusal::bad_request(format!("protocol version {version} has no batches")));
+    }
+    if members.len() > most {
+        let message = format!("the batch has more than {most} messages");
+        return Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, message));
+    }
+    for member in members {
+        let message = member.as_ref().map_err(|bad| Refusal::malformed(bad.clone()))?;
+        if matches!(&message.kind, Kind::Request { method, .. } if era::role(method) == Role::Initialize) {
+            return Err(Refusal::bad_request("initialize must not be part of a batch").of(request(message)));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! The responses that are being written, each to one request of the client: what
+//! has been sent and not been taken, and when a silent or stalled one is due. What
+//! is said, and on which stream, is not known here.
+
+use crate::boundary::{ExchangeId, Output};
+use crate::time::{Deadline, Time, Why, earlier};
+use bytes::Bytes;
+use http::response;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+#[derive(Debug)]
+pub(super) struct Responses {
+    live: BTreeMap<ExchangeId, Response>,
+    outputs: VecDeque<Output>,
+    /// Bytes that clients have not taken: the sum over all.
+    unread: usize,
+    /// After how much silence a stream gets a sign of life.
+    heartbeat: Duration,
+    /// How long a client may let a response lie unread.
+    patience: Duration,
+}
+
+#[derive(Debug)]
+struct Response {
+    /// What it carries; nothing, if it is answered in one go.
+    stream: Option<u64>,
+    /// Bytes that the client has not taken.
+    unread: usize,
+    /// When the client last took some, or all had been taken.
+    taken: Time,
+    /// When something was last written.
+    written: Time,
+    finished: bool,
+}
+
+impl Responses {
+    pub(super) fn new(heartbeat: Duration, patience: Duration) -> Self {
+        Self { live: BTreeMap::new(), outputs: VecDeque::new(), unread: 0, heartbeat, patience }
+    }
+
+    /// The next thing to do, in order.
+    pub(super) fn output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// Bytes that clients have not taken.
+    pub(super) fn unread(&self) -> usize {
+        self.unread
+    }
+
+    /// A client waits for this one, or reads it.
+    pub(super) fn is_live(&self, id: ExchangeId) -> bool {
+        self.live.contains_key(&id)
+    }
+
+    /// All that has been sent of it was taken.
+    pub(super) fn is_read(&self, id: ExchangeId) -> bool {
+        self.live.get(&id).is_none_or(|response| response.unread == 0)
+    }
+
+    pub(super) fn all(&self) -> Vec<ExchangeId> {
+        self.live.keys().copied().collect()
+    }
+
+    /// A response is owed, which carries this stream.
+    pub(super) fn owe(&mut self, now: Time, id: ExchangeId, stream: Option<u64>) {
+        self.live.insert(id, Response { stream, unread: 0, taken: now, written: now, finished: false });
+    }
+
+    pub(super) fn begin(&mut self, id: ExchangeId, parts: response::Parts) {
+        if self.is_live(id) {
+            self.outputs.push_back(Output::Respond(id, parts));
+        }
+    }
+
+    pub(super) fn send(&mut self, now: Time, id: ExchangeId, bytes: Bytes) {
+        let Some(response) = self.live.get_mut(&id) else { return };
+        if response.unread == 0 {
+            response.taken = now;
+        }
+        response.written = now;
+        response.unread += bytes.len();
+        self.unread += bytes.len();
+        self.outputs.push_back(Output::Send(id, bytes));
+    }
+
+    /// Nothing more is sent; returns the stream that it carried till now.
+    pub(super) fn finish(&mut self, id: ExchangeId) -> Option<u64> {
+        let response = self.live.get_mut(&id)?;
+        if std::mem::replace(&mut response.finished, true) {
+            return None;
+        }
+        self.outputs.push_back(Output::Finish(id));
+        let stream = response.stream;
+        if response.unread == 0 {
+            self.live.remove(&id);
+        }
+        stream
+    }
+
+    /// The client took that much.
+    pub(super) fn taken(&mut self, now: Time, id: ExchangeId, count: usize) {
+        let Some(response) = self.live.get_mut(&id) else { return };
+        let count = count.min(response.unread);
+        response.unread -= count;
+        response.taken = now;
+        self.unread -= count;
+        if response.finished && response.unread == 0 {
+            self.live.remove(&id);
+        }
+    }
+
+    /// Nobody reads it any more; returns the stream that it carried.
+    pub(super) fn forget(&mut self, id: ExchangeId) -> Option<u64> {
+        let response = self.live.remove(&id)?;
+        self.unread -= response.unread;
+        response.stream
+    }
+
+    /// It is broken off; returns the stream that it carried.
+    pub(super) fn abort(&mut self, id: ExchangeId) -> Option<u64> {
+        if self.is_live(id) {
+            self.outputs.push_back(Output::Abort(id));
+        }
+        self.forget(id)
+    }
+
+    pub(super) fn deadline(&self) -> Option<Deadline> {
+        self.live.values().fold(None, |first, response| earlier(first, self.due(response)))
+    }
+
+    /// What is due, and why.
+    pub(super) fn overdue(&self, now: Time) -> Vec<(ExchangeId, Why)> {
+        let due = |response: &Response| self.due(response).filter(|deadline| deadline.at <= now);
+        self.live.iter().filter_map(|(id, response)| Some((*id, due(response)?.why))).collect()
+    }
+
+    /// When a response is given up, or gets a sign of life.
+    fn due(&self, response: &Response) -> Option<Deadline> {
+        if response.unread > 0 {
+            return Some(Deadline { at: response.taken.after(self.patience), why: Why::Unread });
+        }
+        response.stream?;
+        Some(Deadline { at: response.written.after(self.heartbeat), why: Why::Heartbeat })
+    }
+}
