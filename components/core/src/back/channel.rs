@@ -154,7 +154,8 @@ impl HttpBack {
             None => failure.undelivered(),
             Some(first) => {
                 self.link = Link::Unknown;
-                Failure::undetected(vec![first, Attempt::new("GET", &failure)])
+                let attempts = vec![first, Attempt::new("GET", &failure)];
+                Failure { hint: failure.hint, ..Failure::undetected(attempts) }
             }
         };
         for id in self.ids(|call| matches!(call.state, State::AwaitEndpoint)) {
