@@ -211,6 +211,21 @@ fn an_answer_that_is_too_long_to_be_kept_leaves_the_others_alone() {
 }
 
 #[test]
+fn nothing_is_kept_of_answers_that_are_too_long_and_that_nobody_reads() {
+    let (mut bench, stream) = open_as("2025-11-25", |face, _| face.replay_bytes = 1000);
+    let mut held = Vec::new();
+    for round in 0..20 {
+        running(&mut bench, 10 + round, "1");
+        bench.gone(10 + round);
+        bench.event(stream, &format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{}"}}"#, "x".repeat(1000)));
+        bench.silent();
+        held.push(format!("{:?}", bench.proxy).len());
+    }
+    // Only numbers grow.
+    assert!(held[19] < held[0] + 100, "{held:?}");
+}
+
+#[test]
 fn the_bytes_that_are_kept_are_bounded_and_the_oldest_go_first() {
     let (mut bench, stream) = open_as("2025-11-25", |face, _| face.replay_bytes = 2000);
     let mut firsts = Vec::new();

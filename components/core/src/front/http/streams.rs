@@ -220,7 +220,7 @@ impl Streams {
         let Some(stream) = self.streams.get_mut(&at) else { return };
         if bytes.len() > self.kept.most_bytes {
             stream.forgotten.extend(answers.map(|id| (stream.said, id)));
-            return;
+            return self.drop_if_over(at);
         }
         self.kept.bytes += bytes.len();
         self.kept.order.push_back(at);
