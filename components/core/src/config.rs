@@ -63,6 +63,9 @@ pub struct HttpFace {
     pub replay_events: usize,
     /// How many bytes of them.
     pub replay_bytes: usize,
+    /// How long the response to a request waits for the answer, to be that and
+    /// nothing else. Then, or with the first other message, it becomes a stream.
+    pub hold: Duration,
     /// After how much silence a stream gets a comment.
     pub heartbeat: Duration,
     /// How long a question of the server may wait for a stream, and a client
@@ -95,6 +98,7 @@ impl HttpFace {
             queue_bytes: 1 << 20,
             replay_events: 512,
             replay_bytes: 1 << 20,
+            hold: Duration::from_millis(250),
             heartbeat: Duration::from_secs(15),
             patience: Duration::from_secs(30),
             recovers: true,

@@ -403,12 +403,11 @@ fn another_machine_goes_on_with_the_session() {
     let first = running(&mut bench, 10, "1");
     let level = r#"{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"info"}}"#;
     post(&mut bench, 11, level);
-    bench.responded(11, 200);
-    bench.received(11);
     let call = bench.called("POST logging/setLevel 2");
     bench.accept(call);
     bench.event(stream, &answer("2"));
-    heard(&mut bench, 11);
+    bench.responded(11, 200);
+    assert_eq!(bench.received(11), answer("2"));
     bench.finished(11);
     let known = bench.proxy.keepsake().unwrap();
     let expected =

@@ -78,6 +78,7 @@ fn http_face(from: machine::HttpFace) -> Result<HttpFace, machine::ConfigError> 
         queue_bytes: size(from.queue_bytes),
         replay_events: size(from.replay_events),
         replay_bytes: size(from.replay_bytes),
+        hold: Duration::from_millis(from.hold),
         heartbeat: Duration::from_millis(from.heartbeat),
         patience: Duration::from_millis(from.patience),
         recovers: from.recovers,

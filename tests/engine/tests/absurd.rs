@@ -296,6 +296,7 @@ fn create(instance: &mut Instance, dice: &mut Dice) -> Proxy {
         queue_bytes: 1000,
         replay_events: 16,
         replay_bytes: 10_000,
+        hold: time(),
         heartbeat: time(),
         patience: time(),
         recovers: time() > 30_000,

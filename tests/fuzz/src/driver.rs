@@ -93,15 +93,15 @@ struct Live {
 impl<'a> Driver<'a> {
     /// A client on stdio.
     pub(crate) fn new(data: &'a [u8], size: usize) -> Self {
-        Self::facing(data, size, None)
+        Self::facing(data, size, false)
     }
 
     /// A client that speaks HTTP.
     pub(crate) fn http(data: &'a [u8], size: usize) -> Self {
-        Self::facing(data, size, Some(Visits::default()))
+        Self::facing(data, size, true)
     }
 
-    fn facing(data: &'a [u8], size: usize, visits: Option<Visits>) -> Self {
+    fn facing(data: &'a [u8], size: usize, http: bool) -> Self {
         let mut config = Config::new("http://server.test/mcp").unwrap();
         let (setting, data) = data.split_first().map_or((0, data), |(first, rest)| (*first, rest));
         config.transport = match setting % 3 {
@@ -113,9 +113,9 @@ impl<'a> Driver<'a> {
         config.request_timeout = Some(Duration::from_secs(20));
         config.total_timeout = (setting & 8 != 0).then_some(Duration::from_secs(30));
         config.keep_alive = if setting & 16 == 0 { KeepAlive::Auto } else { KeepAlive::Every(Duration::from_secs(5)) };
-        if visits.is_some() {
-            config.face = Face::Http(visits::face(setting));
-        }
+        let face = http.then(|| visits::face(setting));
+        let visits = face.as_ref().map(Visits::new);
+        config.face = face.map_or(Face::Lines, Face::Http);
         Self {
             proxy: Proxy::new(&config, u64::from(setting), Time(0)),
             data,

@@ -4,6 +4,7 @@
 use crate::dice::Dice;
 use http::HeaderValue;
 use mcp_proxy_core::HttpFace;
+use std::time::Duration;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Manners {
@@ -62,6 +63,7 @@ impl Manners {
             replay_events: events,
             replay_bytes: bytes,
             recovers: self.recovers,
+            hold: Duration::ZERO,
             ..HttpFace::new(HeaderValue::from_static(SESSION))
         }
     }

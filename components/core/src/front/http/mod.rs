@@ -95,7 +95,7 @@ impl HttpFront {
             max,
             session,
             opening: None,
-            responses: Responses::new(face.heartbeat, face.patience),
+            responses: Responses::new(&face),
             streams: Streams::new(&face, epoch),
             queue: Queue::new(face.queue_bytes, face.patience),
             questions: Questions::new(face.patience),
@@ -243,7 +243,12 @@ impl HttpFront {
             return Ok(());
         }
         let stream = self.streams.open(exchange, ids.into_iter().cloned().collect());
-        self.begin(now, exchange, stream);
+        self.insert(now, exchange, Some(stream));
+        if self.may_wait(parsed) {
+            self.responses.hold(exchange);
+        } else {
+            self.begin(now, exchange, stream);
+        }
         if self.streams.listening().is_none() {
             self.say_waiting(now, stream);
         }
@@ -274,6 +279,7 @@ impl HttpFront {
                     self.finish(now, old);
                 }
                 let stream = self.streams.listen(exchange);
+                self.insert(now, exchange, Some(stream));
                 self.begin(now, exchange, stream);
                 self.say_waiting(now, stream);
             }
@@ -290,7 +296,8 @@ impl HttpFront {
         if let Some(old) = old.or(listened.filter(|_| self.streams.listening() == Some(exchange))) {
             self.abort(now, old);
         }
-        self.start(now, exchange, stream);
+        self.insert(now, exchange, Some(stream));
+        self.start(exchange);
         let lost = lost.iter().map(tell_lost).map(Bytes::from);
         for event in lost.chain(events.into_iter().map(|(_, event)| event)) {
             self.send(now, exchange, event);
@@ -364,8 +371,16 @@ impl HttpFront {
     fn answer_initialize(&mut self, now: Time, message: Vec<u8>) {
         let Some((exchange, _)) = self.opening.take() else { return };
         if self.session == Session::None {
-            self.responses.begin(exchange, head(StatusCode::OK, Some(JSON)));
+            return self.answer(now, exchange, message);
         }
+        self.send(now, exchange, Bytes::from(message));
+        self.finish(now, exchange);
+    }
+
+    /// Answers a request in one go.
+    fn answer(&mut self, now: Time, exchange: ExchangeId, message: Vec<u8>) {
+        self.responses.release(exchange);
+        self.responses.begin(exchange, head(StatusCode::OK, Some(JSON)));
         self.send(now, exchange, Bytes::from(message));
         self.finish(now, exchange);
     }
@@ -374,14 +389,15 @@ impl HttpFront {
     /// complete without one.
     pub(crate) fn settle(&mut self, now: Time, id: &Id) {
         let Some(stream) = self.streams.withdraw(id) else { return };
-        if self.primes()
-            && self.streams.complete(stream)
+        if self.streams.complete(stream)
             && let Some(exchange) = self.streams.exchange(stream)
         {
-            let last = self.streams.prime(stream);
-            self.send(now, exchange, last);
+            if !self.release(now, exchange) && self.primes() {
+                let last = self.streams.prime(stream);
+                self.send(now, exchange, last);
+            }
+            self.finish(now, exchange);
         }
-        self.finish_complete(now, stream);
     }
 
     /// A question of the server needs no answer any more.
@@ -461,10 +477,10 @@ impl HttpFront {
         self.unasked.extend(self.queue.tick(now));
         self.unasked.extend(self.questions.tick(now));
         for (id, why) in self.responses.overdue(now) {
-            if why == Why::Heartbeat {
-                self.send(now, id, Bytes::from_static(COMMENT));
-            } else {
+            if why != Why::Heartbeat {
                 self.abort(now, id);
+            } else if !self.release(now, id) {
+                self.send(now, id, Bytes::from_static(COMMENT));
             }
         }
     }
@@ -489,15 +505,37 @@ impl HttpFront {
     }
 
     fn say(&mut self, now: Time, stream: u64, message: Vec<u8>, answers: Option<&Id>) {
+        if let Some(exchange) = self.streams.exchange(stream) {
+            if answers.is_some() && self.responses.is_held(exchange) {
+                return self.answer(now, exchange, message);
+            }
+            self.release(now, exchange);
+        }
         let event = self.streams.say(stream, message, answers);
         if let Some(exchange) = self.streams.exchange(stream) {
             self.send(now, exchange, event);
         }
     }
 
+    /// Whether the response to this may wait for the answer. Who asks to be told of
+    /// the progress wants a stream.
+    fn may_wait(&self, parsed: &Parsed) -> bool {
+        let Parsed::One(message) = parsed else { return false };
+        !self.face.hold.is_zero() && era::progress_token(message.params()).is_none()
+    }
+
+    /// A response that waits becomes a stream.
+    fn release(&mut self, now: Time, exchange: ExchangeId) -> bool {
+        let stream = self.responses.release(exchange);
+        if let Some(stream) = stream {
+            self.begin(now, exchange, stream);
+        }
+        stream.is_some()
+    }
+
     /// Begins the response of a new stream, with its first bytes.
     fn begin(&mut self, now: Time, exchange: ExchangeId, stream: u64) {
-        self.start(now, exchange, stream);
+        self.start(exchange);
         let first = match self.primes() {
             true => self.streams.prime(stream),
             false => Bytes::from_static(COMMENT),
@@ -511,8 +549,7 @@ impl HttpFront {
         reads && self.face.replay_events > 0
     }
 
-    fn start(&mut self, now: Time, exchange: ExchangeId, stream: u64) {
-        self.insert(now, exchange, Some(stream));
+    fn start(&mut self, exchange: ExchangeId) {
         let mut parts = head(StatusCode::OK, Some(EVENTS));
         parts.headers.insert(NO_BUFFERING, HeaderValue::from_static("no"));
         self.responses.begin(exchange, parts);
@@ -529,11 +566,13 @@ impl HttpFront {
     }
 
     fn finish(&mut self, now: Time, id: ExchangeId) {
+        self.release(now, id);
         let stream = self.responses.finish(id);
         self.detach(now, stream, id);
     }
 
     fn abort(&mut self, now: Time, id: ExchangeId) {
+        self.release(now, id);
         let stream = self.responses.abort(id);
         self.detach(now, stream, id);
     }

@@ -3,6 +3,7 @@
 //! is said, and on which stream, is not known here.
 
 use crate::boundary::{ExchangeId, Output};
+use crate::config::HttpFace;
 use crate::time::{Deadline, Time, Why, earlier};
 use bytes::Bytes;
 use http::response;
@@ -15,6 +16,8 @@ pub(super) struct Responses {
     outputs: VecDeque<Output>,
     /// Bytes that clients have not taken: the sum over all.
     unread: usize,
+    /// How long a response waits for something to begin with.
+    hold: Duration,
     /// After how much silence a stream gets a sign of life.
     heartbeat: Duration,
     /// How long a client may let a response lie unread.
@@ -31,12 +34,15 @@ struct Response {
     taken: Time,
     /// When something was last written.
     written: Time,
+    /// It has not begun, and may become an answer in one go.
+    held: bool,
     finished: bool,
 }
 
 impl Responses {
-    pub(super) fn new(heartbeat: Duration, patience: Duration) -> Self {
-        Self { live: BTreeMap::new(), outputs: VecDeque::new(), unread: 0, heartbeat, patience }
+    pub(super) fn new(face: &HttpFace) -> Self {
+        let &HttpFace { hold, heartbeat, patience, .. } = face;
+        Self { live: BTreeMap::new(), outputs: VecDeque::new(), unread: 0, hold, heartbeat, patience }
     }
 
     /// The next thing to do, in order.
@@ -65,7 +71,24 @@ impl Responses {
 
     /// A response is owed, which carries this stream.
     pub(super) fn owe(&mut self, now: Time, id: ExchangeId, stream: Option<u64>) {
-        self.live.insert(id, Response { stream, unread: 0, taken: now, written: now, finished: false });
+        self.live.insert(id, Response { stream, unread: 0, taken: now, written: now, held: false, finished: false });
+    }
+
+    /// Lets a response wait for something to begin with.
+    pub(super) fn hold(&mut self, id: ExchangeId) {
+        if let Some(response) = self.live.get_mut(&id) {
+            response.held = true;
+        }
+    }
+
+    pub(super) fn is_held(&self, id: ExchangeId) -> bool {
+        self.live.get(&id).is_some_and(|response| response.held)
+    }
+
+    /// Lets it wait no longer; returns the stream that it carries, if it has waited.
+    pub(super) fn release(&mut self, id: ExchangeId) -> Option<u64> {
+        let response = self.live.get_mut(&id)?;
+        std::mem::take(&mut response.held).then_some(response.stream)?
     }
 
     pub(super) fn begin(&mut self, id: ExchangeId, parts: response::Parts) {
@@ -142,6 +165,7 @@ impl Responses {
             return Some(Deadline { at: response.taken.after(self.patience), why: Why::Unread });
         }
         response.stream?;
-        Some(Deadline { at: response.written.after(self.heartbeat), why: Why::Heartbeat })
+        let silence = if response.held { self.hold } else { self.heartbeat };
+        Some(Deadline { at: response.written.after(silence), why: Why::Heartbeat })
     }
 }
