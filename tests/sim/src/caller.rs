@@ -90,7 +90,7 @@ impl Caller {
     /// A connection is made. Says what becomes of it. Most harm is done to streams.
     pub(crate) fn connect(&mut self, id: ExchangeId, errand: Errand) -> Fate {
         let initializes = errand == Errand::Initialize;
-        let streams = matches!(errand, Errand::Ask | Errand::Listen | Errand::Resume(..));
+        let streams = matches!(errand, Errand::Ask(_) | Errand::Listen | Errand::Resume(..));
         let harmed = self.dice.chance(self.manners.harm) && (streams || self.dice.chance(10));
         let fate = self.some_fate();
         let fate = if harmed && self.luck.strikes() { fate } else { Fate::Fine };

@@ -8,12 +8,15 @@ use std::collections::BTreeMap;
 
 /// How long a client may leave a response unread.
 const PATIENCE: u64 = 30_000;
+const JSON: &str = "application/json";
 
 #[derive(Debug, Default)]
 pub(crate) struct Exchanges {
     /// Those of which the machine may still say something.
     pub(crate) live: BTreeMap<ExchangeId, Exchange>,
     pub(crate) begun: u64,
+    /// How many requests had their answer for a response.
+    pub(crate) whole: u64,
 }
 
 #[derive(Debug)]
@@ -25,6 +28,8 @@ pub(crate) struct Exchange {
     unread: usize,
     /// Since then, something lies unread.
     since: u64,
+    /// It is one message, and no stream.
+    whole: bool,
     /// The story that is told in it, and how much of that.
     pub(crate) story: Option<u64>,
     pub(crate) at: usize,
@@ -42,8 +47,8 @@ pub(crate) struct Asked {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Errand {
     Initialize,
-    /// Requests.
-    Ask,
+    /// Requests. So long may the response wait for the answer.
+    Ask(u64),
     /// Messages that want no answer.
     Tell,
     Listen,
@@ -57,6 +62,8 @@ pub(crate) enum Errand {
 pub(crate) enum Form {
     Nothing,
     Body,
+    /// A body that is all of a story.
+    Answer,
     Events,
 }
 
@@ -64,8 +71,17 @@ impl Exchanges {
     pub(crate) fn begin(&mut self, now: u64, asked: Asked) -> ExchangeId {
         self.begun += 1;
         let id = ExchangeId(self.begun);
-        let exchange =
-            Exchange { asked, began: now, status: None, finished: false, unread: 0, since: now, story: None, at: 0 };
+        let exchange = Exchange {
+            asked,
+            began: now,
+            status: None,
+            finished: false,
+            unread: 0,
+            since: now,
+            whole: false,
+            story: None,
+            at: 0,
+        };
         self.live.insert(id, exchange);
         id
     }
@@ -86,9 +102,11 @@ impl Exchanges {
             return Err(format!("exchange {}: {status} instead of {:?}", id.0, exchange.asked.allowed));
         }
         let kind = parts.headers.get("content-type").and_then(|kind| kind.to_str().ok());
+        exchange.whole = exchange.granted() && exchange.waits().is_some() && kind == Some(JSON);
+        self.whole += u64::from(exchange.whole);
         let wanted = match exchange.form() {
             Form::Nothing => None,
-            Form::Body => Some("application/json"),
+            Form::Body | Form::Answer => Some(JSON),
             Form::Events => Some("text/event-stream"),
         };
         if kind != wanted || parts.headers.contains_key("allow") != (status == 405) {
@@ -112,6 +130,9 @@ impl Exchanges {
     /// The response is complete. Returns its story.
     pub(crate) fn finished(&mut self, id: ExchangeId) -> Result<Option<u64>, String> {
         let exchange = self.speaking(id)?;
+        if exchange.has_body() && exchange.at == 0 {
+            return Err(format!("exchange {} has no body", id.0));
+        }
         exchange.finished = true;
         let story = exchange.story;
         self.forget_taken();
@@ -148,11 +169,19 @@ impl Exchanges {
         true
     }
 
-    /// The machine must leave; who has no head may be told so.
+    /// The machine must leave; who waits for a session may be told so.
     pub(crate) fn may_be_turned_away(&mut self) {
-        for exchange in self.live.values_mut().filter(|exchange| !exchange.headed()) {
+        let waits = |exchange: &&mut Exchange| !exchange.headed() && exchange.asked.errand == Errand::Initialize;
+        for exchange in self.live.values_mut().filter(waits) {
             exchange.asked.allowed.push(503);
         }
+    }
+
+    /// The response that has to begin first of those that wait for the answer, and
+    /// when.
+    pub(crate) fn waiting(&self) -> Option<(u64, ExchangeId)> {
+        let waiting = self.live.iter().filter(|(_, exchange)| !exchange.headed());
+        waiting.filter_map(|(id, exchange)| Some((exchange.waits()?, *id))).min()
     }
 
     /// The story goes on in an exchange.
@@ -176,6 +205,26 @@ impl Exchange {
         self.status.is_some()
     }
 
+    pub(crate) fn goes_on(&self) -> bool {
+        !self.finished
+    }
+
+    /// It has begun, and is one message.
+    pub(crate) fn has_body(&self) -> bool {
+        self.headed() && matches!(self.form(), Form::Body | Form::Answer)
+    }
+
+    /// Until when the response may wait for the answer, if it may.
+    pub(crate) fn waits(&self) -> Option<u64> {
+        let Errand::Ask(hold) = self.asked.errand else { return None };
+        (hold > 0).then_some(self.began + hold)
+    }
+
+    /// It is a stream, and might have waited till now.
+    pub(crate) fn hurries(&self, now: u64) -> bool {
+        self.form() == Form::Events && self.waits().is_some_and(|until| now < until)
+    }
+
     /// The machine does what it was asked for.
     pub(crate) fn granted(&self) -> bool {
         self.status.is_some_and(|status| status < 300)
@@ -186,7 +235,8 @@ impl Exchange {
             (false, _) | (true, Errand::Initialize) => Form::Body,
             (true, Errand::Tell | Errand::Leave) => Form::Nothing,
             (true, Errand::Resume(..)) if self.status == Some(204) => Form::Nothing,
-            (true, Errand::Ask | Errand::Listen | Errand::Resume(..)) => Form::Events,
+            (true, Errand::Ask(_)) if self.whole => Form::Answer,
+            (true, Errand::Ask(_) | Errand::Listen | Errand::Resume(..)) => Form::Events,
         }
     }
 }

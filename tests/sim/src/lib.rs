@@ -29,6 +29,7 @@ mod streamable;
 mod tape;
 mod trace;
 mod visit;
+mod wait;
 mod weather;
 mod world;
 

@@ -21,6 +21,8 @@ pub(crate) struct Manners {
     pub(crate) restarts: Vec<u64>,
     /// A lost session with the server is replaced.
     pub(crate) recovers: bool,
+    /// How long the machine lets a response wait for the answer.
+    pub(crate) hold: u64,
 }
 
 /// What the machine keeps for the client, at most.
@@ -52,6 +54,7 @@ impl Manners {
             faulty: dice.pick(&[0, 10, 30], 10),
             restarts: times(restarts, dice),
             recovers: dice.chance(85),
+            hold: dice.pick(&[250, 250, 250, 250, 0, 1, 20, 5000], 250),
         }
     }
 
@@ -63,7 +66,7 @@ impl Manners {
             replay_events: events,
             replay_bytes: bytes,
             recovers: self.recovers,
-            hold: Duration::ZERO,
+            hold: Duration::from_millis(self.hold),
             ..HttpFace::new(HeaderValue::from_static(SESSION))
         }
     }

@@ -6,7 +6,7 @@ use crate::caller::{Connection, Heard, Reading, Sent};
 use crate::client::Claim;
 use crate::event::{Event, events};
 use crate::exchange::{Errand, Form};
-use crate::story::Told;
+use crate::story::{Told, answered};
 use crate::visit::requested;
 use crate::world::{Happening, World};
 use http::response::Parts;
@@ -19,32 +19,44 @@ impl World {
             Ok(exchange) => exchange,
             Err(wrong) => return self.model.reproach(wrong),
         };
+        match exchange.granted() {
+            true if exchange.story.is_some() => {}
+            true => self.grant(id),
+            false => exchange.asked.claims.clear(),
+        }
+        if let Some(connection) = self.caller.as_mut().and_then(|caller| caller.connections.get_mut(&id)) {
+            let named = parts.headers.get("mcp-session-id").and_then(|name| name.to_str().ok());
+            connection.session = named.map(str::to_owned);
+        }
+    }
+
+    /// The machine does what an exchange asks for: its claims count, and its story
+    /// begins.
+    pub(crate) fn grant(&mut self, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.live.get_mut(&id) else { return };
         let claims = std::mem::take(&mut exchange.asked.claims);
         let ids: Vec<String> = claims.iter().filter_map(requested).cloned().collect();
-        if exchange.granted() {
-            match exchange.asked.errand {
-                Errand::Ask => self.stories.open(id.0, self.machine, &ids, false),
-                Errand::Listen => self.stories.open(id.0, self.machine, &[], true),
-                Errand::Initialize | Errand::Tell | Errand::Resume(..) | Errand::Leave => {}
-            }
-            (exchange.story, exchange.at) = match exchange.asked.errand {
-                Errand::Ask | Errand::Listen => (Some(id.0), 0),
-                Errand::Resume(story, at) if exchange.form() == Form::Events => (Some(story), at),
-                Errand::Initialize | Errand::Tell | Errand::Resume(..) | Errand::Leave => (None, 0),
-            };
+        let errand = exchange.asked.errand;
+        match errand {
+            Errand::Ask(_) => self.stories.open(id.0, self.machine, &ids, false),
+            Errand::Listen => self.stories.open(id.0, self.machine, &[], true),
+            Errand::Initialize | Errand::Tell | Errand::Resume(..) | Errand::Leave => {}
         }
-        let (story, errand, granted) = (exchange.story, exchange.asked.errand, exchange.granted());
-        if granted && errand != Errand::Initialize {
+        (exchange.story, exchange.at) = match errand {
+            Errand::Ask(_) | Errand::Listen => (Some(id.0), 0),
+            Errand::Resume(story, at) if exchange.form() == Form::Events => (Some(story), at),
+            Errand::Initialize | Errand::Tell | Errand::Resume(..) | Errand::Leave => (None, 0),
+        };
+        let story = exchange.story;
+        if errand != Errand::Initialize {
             claims.iter().for_each(|claim| self.granted(claim));
         }
         let Some(caller) = &mut self.caller else { return };
-        if granted && errand == Errand::Listen {
+        if errand == Errand::Listen {
             caller.listener = story;
         }
         if let Some(connection) = caller.connections.get_mut(&id) {
             connection.story = story;
-            let named = parts.headers.get("mcp-session-id").and_then(|name| name.to_str().ok());
-            connection.session = named.map(str::to_owned);
         }
     }
 
@@ -63,6 +75,7 @@ impl World {
         let heard = match form {
             Form::Nothing => Vec::new(),
             Form::Body => self.body(id, bytes),
+            Form::Answer => self.answer(id, bytes),
             Form::Events => self.events(id, bytes),
         };
         let Some(caller) = &mut self.caller else { return };
@@ -101,7 +114,7 @@ impl World {
         events.into_iter().filter_map(|event| self.event(id, event)).collect()
     }
 
-    fn event(&mut self, id: ExchangeId, event: Event) -> Option<Heard> {
+    pub(crate) fn event(&mut self, id: ExchangeId, event: Event) -> Option<Heard> {
         let heard = |event: &Event| {
             let value = serde_json::from_str(event.data.as_deref()?).unwrap_or_default();
             Some(Heard { id: event.id.clone(), value })
@@ -110,6 +123,10 @@ impl World {
         let whole = self.remembers_all(id);
         let exchange = self.exchanges.live.get_mut(&id)?;
         let late = matches!(exchange.asked.errand, Errand::Resume(..)) && exchange.began == self.now + self.slept;
+        let might_be_all = exchange.hurries(self.now + self.slept) && exchange.at == 0;
+        if might_be_all && heard.as_ref().is_some_and(|heard| answered(&heard.value).is_some()) {
+            self.model.reproach(format!("exchange {} might have been nothing but the answer", id.0));
+        }
         match self.stories.tell(exchange, event, whole) {
             Ok(Told::New(text)) => {
                 self.model.message((!late).then_some(self.now), &text, &self.server.ledger);

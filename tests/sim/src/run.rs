@@ -79,9 +79,10 @@ pub struct Stats {
     pub calls: u64,
     /// Faults of network, server and an HTTP client's connections.
     pub faults: u64,
-    /// Runs with a client that speaks HTTP, its exchanges, how often it came
-    /// back for the rest of a stream, and how often to another machine.
-    pub http: [u64; 4],
+    /// Runs with a client that speaks HTTP, its exchanges, those of them whose
+    /// response was nothing but the answer, how often it came back for the rest of
+    /// a stream, and how often to another machine.
+    pub http: [u64; 5],
     /// Virtual milliseconds.
     pub lasted: u64,
 }
@@ -102,10 +103,10 @@ impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { servers: [streamable, sse, none], requests, served, calls, faults, http, lasted } = self;
         writeln!(f, "{streamable} Streamable HTTP, {sse} HTTP+SSE, {none} without a server")?;
-        let [clients, exchanges, resumptions, restarts] = http;
+        let [clients, exchanges, whole, resumptions, restarts] = http;
         writeln!(
             f,
-            "{clients} HTTP clients, {exchanges} exchanges, {resumptions} resumptions, {restarts} restarts of the machine"
+            "{clients} HTTP clients, {exchanges} exchanges ({whole} with nothing but the answer), {resumptions} resumptions, {restarts} restarts of the machine"
         )?;
         let hours = lasted / 3_600_000;
         write!(f, "{requests} requests ({served} served), {calls} calls, {faults} faults, {hours} virtual hours")
@@ -161,7 +162,7 @@ pub(crate) fn run(chance: Chance<'_>, size: Size, trace: Trace) -> Result<(Stats
     let caller = world.caller.as_ref();
     let resumptions = caller.map_or(0, |caller| caller.resumptions);
     let stats = Stats {
-        http: [u64::from(caller.is_some()), world.exchanges.begun, resumptions, world.machine],
+        http: [u64::from(caller.is_some()), world.exchanges.begun, world.exchanges.whole, resumptions, world.machine],
         servers,
         requests: world.model.asked,
         served: world.model.served,

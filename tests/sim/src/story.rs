@@ -28,6 +28,8 @@ pub(crate) struct Story {
     given_up: BTreeSet<String>,
     /// The ids of the events that the client has seen.
     pub(crate) seen: Vec<String>,
+    /// The client waits for nothing in it any more, and the machine does not know.
+    orphaned: bool,
     /// The client has seen an answer in it.
     pub(crate) concluded: bool,
     /// The machine that tells it: the first, the second, ...
@@ -183,8 +185,19 @@ impl Story {
         !self.awaits.is_empty()
     }
 
+    /// Nothing has been told, and something is to be.
+    pub(crate) fn not_begun(&self) -> bool {
+        self.told.is_empty() && self.unfinished()
+    }
+
+    /// The machine has told everything, and knows it.
+    pub(crate) fn over(&self) -> bool {
+        !self.listens && !self.orphaned && !self.unfinished()
+    }
+
     /// Nobody will ever tell the client the rest.
     pub(crate) fn orphan(&mut self) -> BTreeSet<String> {
+        self.orphaned = true;
         let wants = std::mem::take(&mut self.wants);
         self.awaits.clear();
         self.given_up.extend(wants.iter().cloned());

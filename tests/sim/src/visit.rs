@@ -57,7 +57,7 @@ impl World {
         if ids.is_empty() {
             return (Errand::Tell, vec![202]);
         }
-        (Errand::Ask, self.expected_of_requests(ids))
+        (Errand::Ask(self.may_wait(&value)), self.expected_of_requests(ids))
     }
 
     fn expected_of_requests(&self, ids: &[String]) -> Vec<u16> {
@@ -188,7 +188,7 @@ impl World {
         }
         self.tell(Input::Request(id, request.into_parts().0, Bytes::from(body)));
         if self.exchanges.live.get(&id).is_some_and(|exchange| !exchange.headed() && !initializes) {
-            self.model.reproach(format!("exchange {} gets no head", id.0));
+            self.wait(id);
         }
     }
 

@@ -274,6 +274,7 @@ impl World {
         if self.caller.is_some() && self.proxy.deadline().is_none() && owed(self) {
             self.model.reproach("something is owed, and there is no deadline".to_owned());
         }
+        self.look_at_exchanges();
     }
 
     // ----- the client ------------------------------------------------------------
