@@ -71,7 +71,7 @@ pub(crate) fn earlier(a: Option<Deadline>, b: Option<Deadline>) -> Option<Deadli
 }
 
 pub(crate) fn millis(wait: Duration) -> u64 {
-    u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)
+    wait.as_secs().saturating_mul(1000).saturating_add(u64::from(wait.subsec_millis()))
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! How long a response waits for the answer, to be nothing but that.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests fail by panicking")]
 
 mod common;
 
-use common::http::{NAMED, answer, event_id, heard, listening, open, open_as, post};
+use common::http::{EVENTS, NAMED, answer, event_id, heard, listening, open, open_as, post, running};
 use common::{Bench, cancel, tool};
 use mcp_proxy_core::{CallId, Why};
 use std::time::Duration;
@@ -59,7 +59,7 @@ fn a_response_whose_answer_does_not_come_soon_becomes_a_stream() {
     bench.gone(10);
     bench.event(stream, &answer("1"));
     bench.silent();
-    bench.ask(11, "GET", &[("accept", "text/event-stream"), NAMED, ("last-event-id", &first)], "");
+    bench.ask(11, "GET", &[EVENTS, NAMED, ("last-event-id", &first)], "");
     bench.responded(11, 200);
     assert_eq!(heard(&mut bench, 11)["id"], 1);
     bench.finished(11);
@@ -124,6 +124,21 @@ fn a_client_that_does_not_wait_for_the_answer_is_not_answered() {
     waiting(&mut bench, 11, "1");
     bench.event(stream, &answer("1"));
     answered(&mut bench, 11, "1");
+}
+
+#[test]
+fn what_nobody_can_come_back_for_takes_no_room_from_what_somebody_can() {
+    let (mut bench, stream) = open_as("2025-11-25", |face, _| face.replay_events = 1);
+    let first = running(&mut bench, 9, "1");
+    bench.gone(9);
+    bench.event(stream, &answer("1"));
+    waiting(&mut bench, 10, "2");
+    bench.gone(10);
+    bench.event(stream, &answer("2"));
+    bench.ask(11, "GET", &[EVENTS, NAMED, ("last-event-id", &first)], "");
+    bench.responded(11, 200);
+    assert!(heard(&mut bench, 11)["result"].is_object());
+    bench.finished(11);
 }
 
 #[test]

@@ -218,6 +218,10 @@ impl Streams {
 
     fn keep(&mut self, at: u64, bytes: Bytes, answers: Option<Id>) {
         let Some(stream) = self.streams.get_mut(&at) else { return };
+        // Nobody comes back to a stream of which it has seen nothing.
+        if stream.exchange.is_none() && stream.said == 1 {
+            return self.drop_if_over(at);
+        }
         if bytes.len() > self.kept.most_bytes {
             stream.forgotten.extend(answers.map(|id| (stream.said, id)));
             return self.drop_if_over(at);
