@@ -2,97 +2,174 @@
 //! bodies of sessions pass through it untouched.
 
 use crate::answer;
+use crate::known::{Known, PASSED};
 use crate::page;
-use crate::platform;
-use crate::session::{LENGTH, ORIGIN, PRINCIPAL, UPSTREAM};
-use crate::settings::{self, Access, Settings};
+use crate::platform::{self, Fail};
+use crate::settings::{self, Access, Read, Settings};
 use crate::shell::log;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use mcp_proxy_core::Turned;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
 use subtle::ConstantTimeEq;
-use wasm_bindgen::JsCast;
-use wasm_bindgen_futures::JsFuture;
-use worker::web_sys::{Request, Response};
-use worker::{Env, Error, Result, Url};
+use wasm_bindgen::JsValue;
+use wasm_bindgen::prelude::Closure;
+use wasm_bindgen_futures::{JsFuture, future_to_promise};
+use worker::js_sys::Promise;
+use worker::web_sys::Request;
+use worker::{Env, Response, Result, Url};
 
-/// What is looked at. The first ones are passed on to the session.
-const LOOKED_AT: &str = "accept content-type last-event-id mcp-protocol-version mcp-session-id \
-                         content-length origin host authorization cf-connecting-ip";
-const PASSED: [&str; 5] = ["accept", "content-type", "last-event-id", "mcp-protocol-version", "mcp-session-id"];
+/// The headers that are looked at, after those that are passed on.
+const LOOKED_AT: &str = "content-length origin host authorization cf-connecting-ip";
 
-/// A request, as far as the edge looks at it.
-struct Asked {
-    method: Method,
-    url: Url,
-    passed: [Option<String>; 5],
-    length: Option<usize>,
-    origin: Option<String>,
-    host: Option<String>,
-    credentials: Option<String>,
-    address: Option<String>,
+thread_local! {
+    /// The names of all headers that are looked at.
+    static NAMES: String = PASSED.iter().fold(String::new(), |names, name| names + name.as_str() + " ") + LOOKED_AT;
+    /// The response where a session is unknown, or does not answer.
+    static FAILED: Fail = Closure::new(|unknown, origin: Option<String>| {
+        failed(unknown, origin.as_deref()).map_or(JsValue::UNDEFINED, answer::raw)
+    });
 }
 
-impl Asked {
-    fn new(request: &Request) -> Result<Self> {
-        let seen = platform::glance(request, LOOKED_AT);
-        let mut seen = seen.split('\n').map(|line| (line != "\0").then(|| line.to_owned()));
+/// A request, as far as the edge looks at it.
+struct Asked<'a> {
+    method: Method,
+    url: &'a str,
+    passed: [Option<&'a str>; 5],
+    length: Option<&'a str>,
+    origin: Option<&'a str>,
+    host: Option<&'a str>,
+    credentials: Option<&'a str>,
+    address: Option<&'a str>,
+}
+
+/// What comes of a request.
+enum Answer {
+    /// This.
+    Ready(Response),
+    /// What its session says.
+    Promised(Promise),
+    /// Not known at once.
+    Later,
+}
+
+impl<'a> Asked<'a> {
+    fn new(seen: &'a str) -> Self {
+        let mut seen = seen.split('\n').map(|line| Some(line).filter(|line| *line != "\0"));
         let mut next = || seen.next().flatten();
-        Ok(Self {
+        Self {
             method: next().and_then(|method| method.parse().ok()).unwrap_or_default(),
-            url: Url::parse(&next().unwrap_or_default())?,
+            url: next().unwrap_or_default(),
             passed: std::array::from_fn(|_| next()),
-            length: next().and_then(|length| length.parse().ok()),
+            length: next(),
             origin: next(),
             host: next(),
             credentials: next(),
             address: next(),
-        })
+        }
     }
 
     fn session(&self) -> Option<&str> {
-        let [.., session] = &self.passed;
-        session.as_deref()
+        let [.., session] = self.passed;
+        session
+    }
+
+    fn path(&self) -> &str {
+        let (_, rest) = self.url.split_once("://").unwrap_or_default();
+        let path = rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/");
+        path.split(['?', '#']).next().unwrap_or_default()
+    }
+
+    fn is_over(&self, limit: usize) -> bool {
+        self.length.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length > limit)
     }
 }
 
 /// Answers a request.
-pub(crate) async fn answer(request: &Request, env: &Env) -> Result<Response> {
-    let read = settings::current(env);
-    let asked = Asked::new(request)?;
-    if [Method::GET, Method::HEAD].contains(&asked.method)
-        && let Some(page) = page::at(asked.url.path(), &read)?
-    {
-        return Ok(page.into());
+pub(crate) fn answer(request: Request, env: Env) -> Promise {
+    match answer_now(&request, &env) {
+        Ok(Answer::Promised(promise)) => promise,
+        Ok(Answer::Ready(response)) => Promise::resolve(&answer::raw(response)),
+        Ok(Answer::Later) => future_to_promise(AssertUnwindSafe(async move {
+            let answered = answer_later(&request, &env).await;
+            answered.or_else(|error| answer::broken(&error).map(answer::raw)).map_err(JsValue::from)
+        })),
+        Err(error) => answer::settled(answer::broken(&error)),
     }
-    let settings = match &*read {
+}
+
+/// Answers a request, if that can be done at once.
+fn answer_now(request: &Request, env: &Env) -> Result<Answer> {
+    let seen = NAMES.with(|names| platform::glance(request, names));
+    let (asked, read) = (Asked::new(&seen), settings::current(env));
+    let (settings, name) = match enter(&asked, &read)? {
+        Ok(way) => way,
+        Err(refused) => return Ok(Answer::Ready(refused)),
+    };
+    if let Some(refused) = refuse(&asked, settings)? {
+        return answer::shared(refused, asked.origin).map(Answer::Ready);
+    }
+    if asked.session().is_none() || asked.is_over(settings.limits.body) {
+        return Ok(Answer::Later);
+    }
+    Ok(Answer::Promised(forward(&asked, request, env, settings, name)))
+}
+
+/// The same for what takes its time: a request that opens a session, or is too long.
+async fn answer_later(request: &Request, env: &Env) -> Result<JsValue> {
+    let seen = NAMES.with(|names| platform::glance(request, names));
+    let (asked, read) = (Asked::new(&seen), settings::current(env));
+    let (settings, name) = match enter(&asked, &read)? {
+        Ok(way) => way,
+        Err(refused) => return Ok(answer::raw(refused)),
+    };
+    let refused = if asked.is_over(settings.limits.body) {
+        JsFuture::from(platform::drain(request.body().as_ref())).await?;
+        answer::too_long(settings.limits.body)?
+    } else if limited(&asked, env).await {
+        let message = "too many sessions are being opened; try again later";
+        answer::refusal(StatusCode::TOO_MANY_REQUESTS, -32000, message)?
+    } else {
+        return Ok(JsFuture::from(forward(&asked, request, env, settings, name)).await?);
+    };
+    answer::shared(refused, asked.origin).map(answer::raw)
+}
+
+/// The way of a request to its server; or what stands in it.
+fn enter<'r>(asked: &'r Asked<'_>, read: &'r Read) -> Result<std::result::Result<(&'r Settings, &'r str), Response>> {
+    if [Method::GET, Method::HEAD].contains(&asked.method)
+        && let Some(page) = page::at(asked.path(), read)?
+    {
+        return Ok(Err(page));
+    }
+    let settings = match read {
         Ok(settings) => settings,
         Err(problems) => {
             let message = format!("this Worker is misconfigured: {}", problems.join(" "));
-            return Ok(answer::refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, &message)?.into());
+            return answer::refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, &message).map(Err);
         }
     };
-    let Some(name) = endpoint(asked.url.path()).filter(|name| settings.upstreams.contains_key(*name)) else {
-        return Ok(answer::refusal(StatusCode::NOT_FOUND, -32000, "there is no MCP endpoint at this path")?.into());
+    let Some(name) = endpoint(asked.path()).filter(|name| settings.upstreams.contains_key(*name)) else {
+        return answer::refusal(StatusCode::NOT_FOUND, -32000, "there is no MCP endpoint at this path").map(Err);
     };
-    if let Err(turned) = settings.door.admit(&knocking(&asked), &asked.url.origin().ascii_serialization()) {
-        return Ok(turned_away(turned)?.into());
+    if let Err(turned) = settings.door.admit(&knocking(asked), &own_origin(asked)) {
+        return turned_away(turned).map(Err);
     }
     if asked.method == Method::OPTIONS {
-        return Ok(answer::preflight(asked.origin.as_deref())?.into());
+        return answer::preflight(asked.origin).map(Err);
     }
-    if let Some(refused) = refuse(&asked, request, env, settings).await? {
-        if let Some(origin) = &asked.origin {
-            answer::share(refused.headers(), origin)?;
-        }
-        return Ok(refused.into());
-    }
-    forward(&asked, request, env, settings, name).await
+    Ok(Ok((settings, name)))
 }
 
-fn turned_away(turned: Turned) -> Result<worker::Response> {
+/// The origin that the Worker is at, for a page that asks.
+fn own_origin(asked: &Asked<'_>) -> String {
+    let url = asked.origin.and_then(|_| Url::parse(asked.url).ok());
+    url.map(|url| url.origin().ascii_serialization()).unwrap_or_default()
+}
+
+fn turned_away(turned: Turned) -> Result<Response> {
     let (name, what) = match turned {
         Turned::Origin => ("ALLOWED_ORIGINS", "the Origin"),
         Turned::Host => ("ALLOWED_HOSTS", "the Host"),
@@ -102,8 +179,8 @@ fn turned_away(turned: Turned) -> Result<worker::Response> {
 }
 
 /// Why a request goes no further than here.
-async fn refuse(asked: &Asked, request: &Request, env: &Env, settings: &Settings) -> Result<Option<worker::Response>> {
-    if !admits(&settings.access, asked.credentials.as_deref()) {
+fn refuse(asked: &Asked<'_>, settings: &Settings) -> Result<Option<Response>> {
+    if !admits(&settings.access, asked.credentials) {
         log("warn", "EDGE", "a request came without the credentials that it needs");
         let refused = answer::refusal(StatusCode::UNAUTHORIZED, -32000, "this endpoint wants a bearer token")?;
         refused.headers().set("www-authenticate", "Bearer")?;
@@ -114,60 +191,37 @@ async fn refuse(asked: &Asked, request: &Request, env: &Env, settings: &Settings
         refused.headers().set("allow", "GET, POST, DELETE, OPTIONS")?;
         return Ok(Some(refused));
     }
-    if asked.length.is_some_and(|length| length > settings.limits.body) {
-        JsFuture::from(platform::drain(request.body().as_ref())).await?;
-        return answer::too_long(settings.limits.body).map(Some);
-    }
-    if asked.session().is_some() {
-        return Ok(None);
-    }
-    if asked.method != Method::POST {
+    if asked.session().is_none() && asked.method != Method::POST {
         return answer::refusal(StatusCode::BAD_REQUEST, -32600, "the Mcp-Session-Id header is missing").map(Some);
-    }
-    if limited(asked, env).await {
-        let message = "too many sessions are being opened; try again later";
-        return answer::refusal(StatusCode::TOO_MANY_REQUESTS, -32000, message).map(Some);
     }
     Ok(None)
 }
 
 /// Hands a request on to its session. What the session says passes untouched.
-async fn forward(asked: &Asked, request: &Request, env: &Env, settings: &Settings, name: &str) -> Result<Response> {
-    let mut lines = String::new();
-    let mut add = |name: &str, value: &str| lines.extend([name, "\n", value, "\n"]);
-    for (name, value) in PASSED.iter().zip(&asked.passed) {
-        if let Some(value) = value {
-            add(name, value);
-        }
-    }
-    add(UPSTREAM, name);
-    add(PRINCIPAL, &principal(&settings.access, asked.credentials.as_deref()));
-    if let Some(length) = asked.length {
-        add(LENGTH, &length.to_string());
-    }
-    if let Some(origin) = &asked.origin {
-        add(ORIGIN, origin);
-    }
-    if let (Access::Forwarded { .. }, Some(credentials)) = (&settings.access, &asked.credentials) {
-        add("authorization", credentials);
-    }
-    let object = asked.session().map(|session| session.split_once('.').map_or("", |(object, _)| object));
-    let sessions = env.durable_object("SESSIONS")?;
-    let response = match JsFuture::from(platform::forward(sessions.as_ref(), object, request, &lines)).await {
-        Ok(response) if response.is_undefined() => answer::no_such_session()?,
-        Ok(response) => return response.dyn_into().map_err(|_| Error::RustError("not a response".to_owned())),
-        Err(_) => {
-            log("error", "EDGE", "a session did not answer");
-            let message = "the session was restarted; whether the request was carried out is not known";
-            let refused = answer::refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, message)?;
-            refused.headers().set("retry-after", "1")?;
-            refused
-        }
+fn forward(asked: &Asked<'_>, request: &Request, env: &Env, settings: &Settings, name: &str) -> Promise {
+    let forwarded = matches!(settings.access, Access::Forwarded { .. });
+    let known = Known {
+        length: asked.length.unwrap_or_default(),
+        upstream: name,
+        principal: &principal(&settings.access, asked.credentials),
+        origin: asked.origin.unwrap_or_default(),
+        credentials: asked.credentials.filter(|_| forwarded).unwrap_or_default(),
+        passed: asked.passed.map(Option::unwrap_or_default),
     };
-    if let Some(origin) = &asked.origin {
-        answer::share(response.headers(), origin)?;
+    let object = asked.session().map(|session| session.split_once('.').map_or("", |(object, _)| object));
+    FAILED.with(|fail| platform::forward(env.as_ref(), object, request, &known.write(), fail))
+}
+
+/// The response where a session is unknown, or does not answer.
+fn failed(unknown: bool, origin: Option<&str>) -> Result<Response> {
+    if unknown {
+        return answer::shared(answer::no_such_session()?, origin);
     }
-    Ok(response.into())
+    log("error", "EDGE", "a session did not answer");
+    let message = "the session was restarted; whether the request was carried out is not known";
+    let refused = answer::refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, message)?;
+    refused.headers().set("retry-after", "1")?;
+    answer::shared(refused, origin)
 }
 
 /// The name in `/mcp` or `/<name>/mcp`. Nothing else of a path means anything.
@@ -176,10 +230,10 @@ fn endpoint(path: &str) -> Option<&str> {
     if name.is_empty() { Some("") } else { name.strip_prefix('/').filter(|name| !name.is_empty()) }
 }
 
-fn knocking(asked: &Asked) -> HeaderMap {
-    let pairs = [(header::ORIGIN, &asked.origin), (header::HOST, &asked.host)];
+fn knocking(asked: &Asked<'_>) -> HeaderMap {
+    let pairs = [(header::ORIGIN, asked.origin), (header::HOST, asked.host)];
     let value = |value: &str| HeaderValue::from_bytes(value.as_bytes()).unwrap_or(HeaderValue::from_static("null"));
-    pairs.into_iter().filter_map(|(name, given)| Some((name, value(given.as_deref()?)))).collect()
+    pairs.into_iter().filter_map(|(name, given)| Some((name, value(given?)))).collect()
 }
 
 fn admits(access: &Access, credentials: Option<&str>) -> bool {
@@ -215,9 +269,9 @@ fn principal(access: &Access, credentials: Option<&str>) -> String {
 
 /// Whether this address opens too many sessions, where the operator has set a
 /// limit. What else a client says of itself costs it nothing to change.
-async fn limited(asked: &Asked, env: &Env) -> bool {
+async fn limited(asked: &Asked<'_>, env: &Env) -> bool {
     let Ok(limiter) = env.rate_limiter("RATE_LIMITER") else { return false };
-    let outcome = limiter.limit(network(asked.address.as_deref().unwrap_or_default())).await;
+    let outcome = limiter.limit(network(asked.address.unwrap_or_default())).await;
     if let Err(error) = &outcome {
         log("error", "EDGE", &format!("the rate limiter does not answer: {error}"));
     }

@@ -3,7 +3,6 @@
 
 use crate::shell::{Asker, Owner};
 use bytes::Bytes;
-use http::HeaderValue;
 use mcp_proxy_core::Keepsake;
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
@@ -38,7 +37,7 @@ impl Kept {
     }
 
     /// Whether this is its name. Takes a time that does not tell how much fits.
-    pub(crate) fn is_called(&self, name: &HeaderValue) -> bool {
+    pub(crate) fn is_called(&self, name: &str) -> bool {
         self.session.as_bytes().ct_eq(name.as_bytes()).into()
     }
 

@@ -4,11 +4,13 @@
 //! connections to the server.
 
 mod answer;
-mod call;
 #[cfg(feature = "crash")]
 mod crash;
 mod edge;
 mod keep;
+mod known;
+mod lines;
+mod machine;
 mod outlet;
 mod page;
 mod platform;
@@ -16,11 +18,14 @@ mod session;
 mod settings;
 mod shell;
 
-use worker::web_sys::{Request, Response};
-use worker::{Context, Env, Result, event};
+use wasm_bindgen::JsValue;
+use wasm_bindgen::prelude::wasm_bindgen;
+use worker::Env;
+use worker::js_sys::Promise;
+use worker::web_sys::Request;
 
 /// Answers a request at the edge.
-#[event(fetch)]
-async fn fetch(request: Request, env: Env, _context: Context) -> Result<Response> {
-    edge::answer(&request, &env).await
+#[wasm_bindgen]
+pub fn fetch(request: Request, env: Env, _context: JsValue) -> Promise {
+    edge::answer(request, env)
 }

@@ -1,17 +1,18 @@
-//! The response to one exchange. What the machine says before the platform
-//! wants the response is held; if that is all there is, it goes out in one
-//! piece, else the rest is written while the client reads.
+//! The response to one exchange. What the machine says of it together goes out
+//! together: in one piece, if that is all; else the rest is written while the
+//! client reads.
 
-use crate::platform::Pipe;
-use bytes::Bytes;
-use futures::channel::oneshot;
+use crate::answer;
+use crate::lines;
+use crate::platform::{Pipe, Traffic};
 use http::response::Parts;
-use worker::js_sys::Uint8Array;
 
 /// Where the machine writes.
 #[derive(Debug)]
 pub(crate) struct Outlet {
-    head: Option<oneshot::Sender<Parts>>,
+    /// Where the page is from that may read the response.
+    origin: Option<String>,
+    head: Option<Parts>,
     way: Way,
 }
 
@@ -31,21 +32,18 @@ enum End {
 }
 
 impl Outlet {
-    pub(crate) fn new() -> (Self, oneshot::Receiver<Parts>) {
-        let (head, begun) = oneshot::channel();
-        (Self { head: Some(head), way: Way::Held(Vec::new(), None) }, begun)
+    pub(crate) fn new(origin: Option<String>) -> Self {
+        Self { origin, head: None, way: Way::Held(Vec::new(), None) }
     }
 
     pub(crate) fn respond(&mut self, parts: Parts) {
-        if let Some(head) = self.head.take() {
-            head.send(parts).ok();
-        }
+        self.head = Some(parts);
     }
 
-    pub(crate) fn send(&mut self, bytes: &Bytes) {
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
         match &mut self.way {
             Way::Held(held, _) => held.extend_from_slice(bytes),
-            Way::Open(pipe) => pipe.write(Uint8Array::from(bytes.as_ref())),
+            Way::Open(pipe) => pipe.write(bytes),
             Way::Closed => {}
         }
     }
@@ -58,11 +56,6 @@ impl Outlet {
         self.end(End::Aborted);
     }
 
-    /// A response that has not begun never will.
-    pub(crate) fn abandon(&mut self) {
-        self.head = None;
-    }
-
     fn end(&mut self, how: End) {
         match (&mut self.way, how) {
             (Way::Held(_, end), _) => *end = Some(how),
@@ -72,28 +65,38 @@ impl Outlet {
         }
     }
 
-    /// The whole response, if the machine has said all of it.
-    pub(crate) fn whole(&mut self) -> Option<Vec<u8>> {
-        match &mut self.way {
-            Way::Held(held, Some(End::Finished)) => {
-                let held = std::mem::take(held);
-                self.way = Way::Closed;
-                Some(held)
-            }
-            Way::Held(..) | Way::Open(_) | Way::Closed => None,
-        }
+    pub(crate) fn origin(&self) -> Option<&str> {
+        self.origin.as_deref()
     }
 
-    /// From now on the client reads from this.
-    pub(crate) fn open(&mut self, pipe: Pipe) {
-        if let Way::Held(held, end) = &self.way {
-            if !held.is_empty() {
-                pipe.write(Uint8Array::from(held.as_slice()));
-            }
-            if *end == Some(End::Aborted) {
-                pipe.abort();
-            }
+    /// The response has not begun.
+    pub(crate) fn waits(&self) -> bool {
+        matches!(self.way, Way::Held(..))
+    }
+
+    /// Begins the response if the machine has; says how long it is, if that was
+    /// all of it.
+    pub(crate) fn begin(&mut self, id: u32, traffic: &Traffic) -> Option<usize> {
+        let (parts, Way::Held(held, end)) = (self.head.take()?, &self.way) else { return None };
+        let status = parts.status.as_u16();
+        let mut headers = lines::write(&parts.headers);
+        for (name, value) in self.origin.iter().flat_map(|origin| answer::sharing(origin)) {
+            headers.extend([name, "\n", value, "\n"]);
+        }
+        if *end == Some(End::Finished) {
+            let length = held.len();
+            traffic.whole(id, status, &headers, held);
+            self.way = Way::Closed;
+            return Some(length);
+        }
+        let pipe = traffic.stream(id, status, &headers);
+        if !held.is_empty() {
+            pipe.write(held);
+        }
+        if *end == Some(End::Aborted) {
+            pipe.abort();
         }
         self.way = Way::Open(pipe);
+        None
     }
 }

@@ -4,6 +4,8 @@
 
 /** Longer bodies are read piece by piece. */
 const SHORT = 64 * 1024;
+/** What the edge knows of a request, for the session. No header of that name comes in from outside. */
+const KNOWN = "mcp-proxy-known";
 
 /**
  * Ends the object, for this reason, when the WebAssembly instance that it was made in has ended.
@@ -20,16 +22,26 @@ export function watch(object, reason) {
   return () => clearInterval(timer);
 }
 
-/** What was set when an environment was made. A change makes another environment. */
-const known = new WeakMap();
+/** What was set when an environment was made, by a number. A change makes another environment. */
+const environments = new WeakMap();
+const numbers = new Map();
+
+/** The number of what the operator has set. */
+export function environment(env) {
+  let number = environments.get(env);
+  if (number === undefined) {
+    const text = variables(env);
+    number = numbers.get(text) ?? numbers.size;
+    numbers.set(text, number);
+    environments.set(env, number);
+  }
+  return number;
+}
 
 /** What the operator has set, as JSON: variables and secrets, and no other bindings. */
 export function variables(env) {
-  if (!known.has(env)) {
-    const set = ([name, value]) => typeof value === "string" || name === "UPSTREAMS";
-    known.set(env, JSON.stringify(Object.fromEntries(Object.entries(env).filter(set))));
-  }
-  return known.get(env);
+  const set = ([name, value]) => typeof value === "string" || name === "UPSTREAMS";
+  return JSON.stringify(Object.fromEntries(Object.entries(env).filter(set)));
 }
 
 /** 128 random bits, in hexadecimal digits. */
@@ -45,45 +57,45 @@ export function glance(request, names) {
 }
 
 /** All headers as lines: name, value, name, value… */
-export function lines(headers) {
+function lines(headers) {
   let lines = "";
   for (const [name, value] of headers) lines += `${name}\n${value}\n`;
   return lines;
 }
 
 /** The same the other way round. */
-export function headers(lines) {
-  return new Headers(fields(lines));
-}
-
 function fields(lines) {
-  const parts = lines.split("\n");
   const fields = {};
-  for (let at = 0; at + 1 < parts.length; at += 2) fields[parts[at]] = parts[at + 1];
+  for (let at = 0; at + 1 < lines.length; at += 2) fields[lines[at]] = lines[at + 1];
   return fields;
 }
 
 /**
- * Hands a request on as it is, with no headers but these, to the object of this name, or to a new
- * one. Nothing comes back where there can be no such object.
+ * Hands a request on as it is, with what the edge knows of it, to the object of this name, or to a
+ * new one. `fail` makes the response where there can be no such object (`true`) or it does not answer.
  */
-export async function forward(objects, name, request, lines) {
-  let id;
-  try {
-    id = name === undefined ? objects.newUniqueId() : objects.idFromString(name);
-  } catch {
-    return undefined;
-  }
+export async function forward(env, name, request, known, fail) {
+  const failed = (unknown) => fail(unknown, request.headers.get("origin") ?? undefined);
   const { method } = request;
   // An announced body of no bytes is a body too.
   const body = method === "POST" ? request.body : null;
-  return objects.get(id).fetch("https://session/", { method, headers: fields(lines), body });
+  let object;
+  try {
+    object = env.SESSIONS.get(name === undefined ? env.SESSIONS.newUniqueId() : env.SESSIONS.idFromString(name));
+  } catch {
+    return failed(true);
+  }
+  try {
+    return await object.fetch("https://session/", { method, headers: { [KNOWN]: known }, body });
+  } catch {
+    return failed(false);
+  }
 }
 
 /** The body of a request; nothing if it is longer than the limit. */
-export async function body(request, limit, length) {
+async function body(request, limit, length) {
+  if (length >= 0) return length <= limit ? request.bytes() : drain(request.body);
   if (!request.body) return new Uint8Array();
-  if (length !== undefined) return length <= limit ? new Uint8Array(await request.arrayBuffer()) : drain(request.body);
   const pieces = [];
   let size = 0;
   const reader = request.body.getReader();
@@ -105,39 +117,154 @@ export async function drain(stream) {
   return undefined;
 }
 
-/** The length of what is compressed says little about what comes out. */
-function isShort(headers) {
-  return headers.has("content-length") && !headers.has("content-encoding") && headers.get("content-length") <= SHORT;
+/** The body of a response, if it is short; the length of what is compressed says little about that. */
+function shortBody(response) {
+  const length = response.headers.get("content-length");
+  if (length === "0" || !response.body) return new Uint8Array();
+  const isShort = length !== null && length <= SHORT && !response.headers.has("content-encoding");
+  return isShort ? response.bytes() : undefined;
 }
 
-/** Starts a call. A short body that is announced as such comes with the head. */
-export async function call(url, method, sent, content, signal) {
-  const headers = fields(sent);
-  const response = await fetch(url, { method, headers, body: content, signal, redirect: "manual" });
-  const head = { status: response.status, headers: lines(response.headers) };
-  if (response.body && !isShort(response.headers)) return { ...head, reader: response.body.getReader() };
-  return { ...head, whole: new Uint8Array(await response.arrayBuffer()) };
-}
+/** What passes between a session and the world. It waits, so that the machine need not. */
+export class Traffic {
+  #begun;
+  #piece;
+  #ended;
+  #took;
+  #gone;
+  #asked = 0;
+  /** Where the response to each request is waited for. */
+  #owed = new Map();
+  /** What is under way with the server. */
+  #calls = new Map();
+  /** Controllers of calls that have ended: making one costs as much as all else about a short call. */
+  #spare = [];
 
-/**
- * A response that is written while it is read. Native streams pass through the edge untouched.
- * Says `took(id, count)` when the client takes some of it, and `gone(id)` when it takes no more.
- */
-export function pipe(id, took, gone) {
-  const { readable, writable } = new IdentityTransformStream();
-  const writer = writable.getWriter();
-  const ignore = () => {};
-  const over = () => gone(id);
-  writer.closed.then(over, over);
-  let closing = false;
-  return {
-    readable,
-    // What is taken before the end needs no word of its own.
-    write: (bytes) => void writer.write(bytes).then(() => closing || took(id, bytes.length), ignore),
-    close: () => {
-      closing = true;
-      writer.close().catch(ignore);
-    },
-    abort: () => void writer.abort(new Error("the response was broken off")).catch(ignore),
-  };
+  /**
+   * Says `begun(id, status, headers, body)` when a call is answered, with the body if that is short;
+   * else `piece(id, bytes)` for what comes of it. Both say whether more is wanted. Then `ended(id,
+   * whole)`. Of a response, it says `took(id, count)` when the client takes some of it, and `gone(id)`
+   * when it takes no more.
+   */
+  constructor(begun, piece, ended, took, gone) {
+    this.#begun = begun;
+    this.#piece = piece;
+    this.#ended = ended;
+    this.#took = took;
+    this.#gone = gone;
+  }
+
+  /**
+   * Takes a request of the client: says `asked(id, method, known, body)`, without the body if it is
+   * too long. Resolves with the response.
+   */
+  async ask(request, limit, asked) {
+    const id = (this.#asked = (this.#asked + 1) >>> 0);
+    const known = request.headers.get(KNOWN) ?? "";
+    const content = await body(request, limit, Number.parseInt(known, 10));
+    return new Promise((resolve) => {
+      this.#owed.set(id, resolve);
+      asked(id, request.method, known, content);
+    });
+  }
+
+  /** The response to a request. */
+  respond(id, response) {
+    this.#owed.get(id)?.(response);
+    this.#owed.delete(id);
+  }
+
+  /** The same, of its parts. */
+  whole(id, status, lines, bytes) {
+    const headers = fields(lines.split("\n"));
+    this.respond(id, new Response(bytes.length ? bytes.slice() : null, { status, headers }));
+  }
+
+  /** A response that is written while it is read. Native streams pass through the edge untouched. */
+  stream(id, status, lines) {
+    const { readable, writable } = new IdentityTransformStream();
+    this.respond(id, new Response(readable, { status, headers: fields(lines.split("\n")) }));
+    const writer = writable.getWriter();
+    const ignore = () => {};
+    const over = () => this.#gone(id);
+    writer.closed.then(over, over);
+    let closing = false;
+    return {
+      // What is taken before the end needs no word of its own.
+      write: (bytes) => {
+        const { length } = bytes;
+        writer.write(bytes.slice()).then(() => closing || this.#took(id, length), ignore);
+      },
+      close: () => {
+        closing = true;
+        writer.close().catch(ignore);
+      },
+      abort: () => void writer.abort(new Error("the response was broken off")).catch(ignore),
+    };
+  }
+
+  /** Makes a call: the lines of `head` are its method, its URL and its headers. */
+  async call(id, head, content) {
+    const [method, url, ...sent] = head.split("\n");
+    const call = { controller: this.#spare.pop() ?? new AbortController() };
+    this.#calls.set(id, call);
+    const { signal } = call.controller;
+    const body = content.length ? content.slice() : undefined;
+    let response;
+    let whole;
+    try {
+      response = await fetch(url, { method, headers: fields(sent), body, signal, redirect: "manual" });
+      whole = await shortBody(response);
+    } catch {
+      return this.#end(id, call, false);
+    }
+    if (this.#calls.get(id) !== call) return;
+    if (whole) this.#forget(id, call);
+    const wanted = this.#begun(id, response.status, lines(response.headers), whole);
+    if (!whole) await this.#read(id, call, response.body.getReader(), wanted);
+  }
+
+  async #read(id, call, reader, wanted) {
+    for (;;) {
+      if (!wanted) await new Promise((resolve) => (call.resume = resolve));
+      if (this.#calls.get(id) !== call) return;
+      let read;
+      try {
+        read = await reader.read();
+      } catch {
+        return this.#end(id, call, false);
+      }
+      if (this.#calls.get(id) !== call) return;
+      if (read.done) return this.#end(id, call, true);
+      wanted = this.#piece(id, read.value);
+    }
+  }
+
+  #end(id, call, whole) {
+    if (this.#calls.get(id) !== call) return;
+    this.#forget(id, call);
+    this.#ended(id, whole);
+  }
+
+  #forget(id, call) {
+    this.#calls.delete(id);
+    this.#spare.push(call.controller);
+  }
+
+  /** More is wanted of a call. */
+  resume(id) {
+    this.#calls.get(id)?.resume?.();
+  }
+
+  /** Nothing more is wanted of a call, or of any. */
+  cancel(id) {
+    const call = this.#calls.get(id);
+    this.#calls.delete(id);
+    call?.controller.abort();
+    call?.resume?.();
+  }
+
+  cancelAll() {
+    for (const id of [...this.#calls.keys()]) this.cancel(id);
+  }
 }

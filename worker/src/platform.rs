@@ -4,8 +4,23 @@
 
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::{Closure, wasm_bindgen};
-use worker::js_sys::{Function, Promise, Uint8Array};
-use worker::web_sys::{AbortSignal, Headers, ReadableStream, ReadableStreamDefaultReader, Request};
+use worker::js_sys::{Function, Promise};
+use worker::web_sys::{ReadableStream, Request, Response};
+
+/// Is told `(id, status, headers, body)` when a call is answered; says whether more is wanted.
+pub(crate) type Begun = Closure<dyn Fn(u32, u16, String, Option<Vec<u8>>) -> bool>;
+/// Is told `(id, bytes)` of what comes of a call; says whether more is wanted.
+pub(crate) type Piece = Closure<dyn Fn(u32, Vec<u8>) -> bool>;
+/// Is told `(id, whole)` when nothing more comes of a call.
+pub(crate) type Ended = Closure<dyn Fn(u32, bool)>;
+/// Is told `(id, count)` when a client takes some of a response.
+pub(crate) type Took = Closure<dyn Fn(u32, u32)>;
+/// Is told `(id)` when a client takes no more of a response.
+pub(crate) type Gone = Closure<dyn Fn(u32)>;
+/// Is told `(id, method, known, body)` of a request; nothing of a body that is too long.
+pub(crate) type Asked = Closure<dyn Fn(u32, String, String, Option<Vec<u8>>)>;
+/// Makes the response where a session is unknown (`true`) or does not answer, for this origin.
+pub(crate) type Fail = Closure<dyn Fn(bool, Option<String>) -> JsValue>;
 
 #[wasm_bindgen(module = "/src/platform.js")]
 extern "C" {
@@ -14,6 +29,9 @@ extern "C" {
     /// share, and nothing that waits in it is ever woken; so this watches from
     /// outside, until what comes back is called.
     pub(crate) fn watch(object: &JsValue, reason: &str) -> Function;
+
+    /// The number of what the operator has set. What differs has another number.
+    pub(crate) fn environment(env: &JsValue) -> u32;
 
     /// What the operator has set, as JSON: variables and secrets.
     pub(crate) fn variables(env: &JsValue) -> String;
@@ -26,36 +44,44 @@ extern "C" {
     /// there is none.
     pub(crate) fn glance(request: &Request, names: &str) -> String;
 
-    /// All headers as lines: name, value, name, value… Each text that crosses
-    /// over costs more than what stands in it.
-    pub(crate) fn lines(headers: &Headers) -> String;
-
-    /// The same the other way round. No name stands there twice.
-    pub(crate) fn headers(lines: &str) -> Headers;
-
-    /// Hands a request on as it is, with no headers but these lines, to the
-    /// object of this name, or to a new one. Resolves with a response, or with
-    /// nothing where there can be no such object.
-    pub(crate) fn forward(objects: &JsValue, name: Option<&str>, request: &Request, lines: &str) -> Promise;
-
-    /// The body of a request; nothing if it is longer than the limit.
-    pub(crate) fn body(request: &Request, limit: f64, length: Option<f64>) -> Promise;
+    /// Hands a request on as it is, with what the edge knows of it, to the
+    /// object of this name, or to a new one. Resolves with the response.
+    pub(crate) fn forward(env: &JsValue, name: Option<&str>, request: &Request, known: &str, fail: &Fail) -> Promise;
 
     /// Reads a body on for a while, without looking at it.
     pub(crate) fn drain(body: Option<&ReadableStream>) -> Promise;
 
-    /// Starts a call, which resolves with a [`Begun`].
-    pub(crate) fn call(
-        url: &str,
-        method: &str,
-        lines: &str,
-        content: Option<Uint8Array>,
-        signal: &AbortSignal,
-    ) -> Promise;
-
-    /// A response that is written while it is read; says how much the client
-    /// takes of it, and when it takes no more.
-    pub(crate) fn pipe(id: u32, took: &Closure<dyn Fn(u32, u32)>, gone: &Closure<dyn Fn(u32)>) -> Pipe;
+    /// What passes between a session and the world. It waits, so that the
+    /// machine need not.
+    #[derive(Debug)]
+    pub(crate) type Traffic;
+    #[wasm_bindgen(constructor)]
+    pub(crate) fn new(begun: &Begun, piece: &Piece, ended: &Ended, took: &Took, gone: &Gone) -> Traffic;
+    /// Takes a request of the client; resolves with the response.
+    #[wasm_bindgen(method)]
+    pub(crate) fn ask(this: &Traffic, request: &Request, limit: f64, asked: &Asked) -> Promise;
+    /// The response to a request.
+    #[wasm_bindgen(method)]
+    pub(crate) fn respond(this: &Traffic, id: u32, response: &Response);
+    /// The same, of its parts; its headers are lines: name, value, name, value…
+    /// Each text that crosses over costs more than what stands in it.
+    #[wasm_bindgen(method)]
+    pub(crate) fn whole(this: &Traffic, id: u32, status: u16, headers: &str, body: &[u8]);
+    /// A response that is written while it is read.
+    #[wasm_bindgen(method)]
+    pub(crate) fn stream(this: &Traffic, id: u32, status: u16, headers: &str) -> Pipe;
+    /// Makes a call; its head is lines too: the method, the URL, and the headers.
+    #[wasm_bindgen(method)]
+    pub(crate) fn call(this: &Traffic, id: u32, head: &str, body: &[u8]) -> Promise;
+    /// More is wanted of a call.
+    #[wasm_bindgen(method)]
+    pub(crate) fn resume(this: &Traffic, id: u32);
+    /// Nothing more is wanted of a call.
+    #[wasm_bindgen(method)]
+    pub(crate) fn cancel(this: &Traffic, id: u32);
+    /// Nothing more is wanted of any call.
+    #[wasm_bindgen(method, js_name = cancelAll)]
+    pub(crate) fn cancel_all(this: &Traffic);
 }
 
 #[wasm_bindgen]
@@ -66,26 +92,11 @@ extern "C" {
     #[wasm_bindgen(js_name = clearTimeout)]
     pub(crate) fn clear_timeout(timer: &JsValue);
 
-    /// The response to a call.
-    pub(crate) type Begun;
-    #[wasm_bindgen(method, getter)]
-    pub(crate) fn status(this: &Begun) -> u16;
-    #[wasm_bindgen(method, getter)]
-    pub(crate) fn headers(this: &Begun) -> String;
-    /// The body, if it is short.
-    #[wasm_bindgen(method, getter)]
-    pub(crate) fn whole(this: &Begun) -> Option<Uint8Array>;
-    /// The body otherwise.
-    #[wasm_bindgen(method, getter)]
-    pub(crate) fn reader(this: &Begun) -> Option<ReadableStreamDefaultReader>;
-
     /// A response that is written while it is read.
     #[derive(Debug)]
     pub(crate) type Pipe;
-    #[wasm_bindgen(method, getter)]
-    pub(crate) fn readable(this: &Pipe) -> ReadableStream;
     #[wasm_bindgen(method)]
-    pub(crate) fn write(this: &Pipe, bytes: Uint8Array);
+    pub(crate) fn write(this: &Pipe, bytes: &[u8]);
     #[wasm_bindgen(method)]
     pub(crate) fn close(this: &Pipe);
     #[wasm_bindgen(method)]

@@ -3,112 +3,133 @@
 //! session is initialized, and again when it has been restarted meanwhile.
 
 use crate::answer;
-use crate::call;
 use crate::keep::{self, Kept};
-use crate::platform;
-use crate::settings::{self, Access, Settings};
-use crate::shell::{Asked, Asker, Owner, Shell, log, now};
-use http::{HeaderMap, HeaderValue, StatusCode, header::AUTHORIZATION};
-use mcp_proxy_core::{ExchangeId, Face, HttpFace, Input, Sink};
+use crate::known::Known;
+use crate::machine::More;
+use crate::platform::{self, Asked};
+use crate::settings::{self, Settings};
+use crate::shell::{Owner, Shell, log, now};
+use http::{HeaderValue, Method, StatusCode};
+use mcp_proxy_core::{Face, HttpFace, Input};
+use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::time::Duration;
-use wasm_bindgen_futures::JsFuture;
-use worker::js_sys::Uint8Array;
-use worker::{DurableObject, Env, Headers, Request, Response, ResponseBuilder, Result, State, durable_object};
-
-/// Set by the edge, which lets no header of that name in from outside.
-pub(crate) const UPSTREAM: &str = "mcp-proxy-upstream";
-pub(crate) const PRINCIPAL: &str = "mcp-proxy-principal";
-pub(crate) const ORIGIN: &str = "mcp-proxy-origin";
-pub(crate) const LENGTH: &str = "mcp-proxy-length";
-
-const SESSION_ID: &str = "mcp-session-id";
+use wasm_bindgen::JsValue;
+use wasm_bindgen::prelude::{Closure, wasm_bindgen};
+use wasm_bindgen_futures::{future_to_promise, spawn_local};
+use worker::js_sys::Promise;
+use worker::web_sys::Request;
+use worker::{Env, Result, worker_sys};
 
 /// When to look again at a session that a mistake in the settings has stopped.
 const MUCH_LATER: Duration = Duration::from_secs(60 * 60);
 
 /// One session.
-#[durable_object(alarm)]
+#[wasm_bindgen]
 pub struct Session {
+    desk: Rc<Desk>,
+    asked: Asked,
+}
+
+/// Where requests arrive.
+struct Desk {
     shell: Rc<Shell>,
     env: Env,
 }
 
-impl DurableObject for Session {
-    fn new(state: State, env: Env) -> Self {
-        Self { shell: Shell::new(state), env }
+#[wasm_bindgen]
+impl Session {
+    /// An object that serves no session yet.
+    #[wasm_bindgen(constructor)]
+    pub fn new(state: worker_sys::DurableObjectState, env: Env) -> Self {
+        let desk = Rc::new(Desk { shell: Shell::new(state.into()), env });
+        let taker = desk.clone();
+        let asked = Closure::new(move |id, method: String, known, body| taker.take(id, &method, known, body));
+        Self { desk, asked }
     }
 
-    async fn fetch(&self, request: Request) -> Result<Response> {
-        let origin = request.headers().get(ORIGIN)?;
-        self.shell.watch();
-        let response = self.answer(request).await;
-        self.shell.rest();
-        let response = response?;
-        if let Some(origin) = origin {
-            answer::share(response.headers(), &origin)?;
+    /// A request, with what the edge knows of it.
+    pub fn fetch(&self, request: &Request) -> Promise {
+        match &*settings::current(&self.desk.env) {
+            Ok(settings) => self.desk.shell.traffic.ask(request, settings.limits.body as f64, &self.asked),
+            Err(_) => {
+                let message = "the Worker is misconfigured";
+                answer::settled(answer::refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, message))
+            }
         }
-        Ok(response)
     }
 
-    async fn alarm(&self) -> Result<Response> {
-        match &*settings::current(&self.env) {
-            Ok(settings) => self.look_around(settings).await?,
-            Err(_) => self.shell.state.storage().set_alarm(MUCH_LATER).await?,
-        }
-        Response::empty()
+    /// The object looks around.
+    pub fn alarm(&self) -> Promise {
+        let desk = self.desk.clone();
+        future_to_promise(AssertUnwindSafe(async move {
+            desk.look_around().await?;
+            Ok(JsValue::UNDEFINED)
+        }))
     }
 }
 
-impl Session {
-    async fn answer(&self, request: Request) -> Result<Response> {
-        let read = settings::current(&self.env);
-        let Ok(settings) = &*read else {
-            return answer::refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, "the Worker is misconfigured");
-        };
-        let headers = call::headers(&platform::lines(&request.headers().0));
-        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        let asker = Asker {
-            upstream: text(UPSTREAM).unwrap_or_default().to_owned(),
-            principal: text(PRINCIPAL).unwrap_or_default().to_owned(),
-        };
-        if !self.serves(settings, &asker, &headers).await? {
-            return answer::no_such_session();
-        }
-        let length = text(LENGTH).and_then(|length| length.parse().ok());
-        let limit = settings.limits.body;
-        let body = JsFuture::from(platform::body(request.inner(), limit as f64, length)).await?;
-        if body.is_undefined() {
-            return answer::too_long(limit);
-        }
-        let body = Uint8Array::new(&body).to_vec();
+impl Desk {
+    /// Takes a request; without its body, if that is too long.
+    fn take(self: &Rc<Self>, id: u32, method: &str, text: String, body: Option<Vec<u8>>) {
         #[cfg(feature = "crash")]
-        crate::crash::at_word_of(&body);
+        crate::crash::at_word_of(body.as_deref().unwrap_or_default());
+        self.shell.watch();
+        let known = Known::read(&text);
+        if self.shell.serves(|owner| known.is_from(&owner.asker)) {
+            return self.hand_over(id, method, &known, body);
+        }
+        let (desk, method) = (self.clone(), method.to_owned());
+        spawn_local(async move {
+            let known = Known::read(&text);
+            match desk.serves(&known).await {
+                Ok(true) => desk.hand_over(id, &method, &known, body),
+                Ok(false) => desk.shell.refuse(id, answer::no_such_session(), known.origin()),
+                Err(error) => {
+                    log("error", "SESSION", &error.to_string());
+                    desk.shell.refuse(id, answer::not_opened(), known.origin());
+                }
+            }
+            desk.shell.rest();
+        });
+    }
+
+    /// Gives a request to the machine.
+    fn hand_over(&self, id: u32, method: &str, known: &Known<'_>, body: Option<Vec<u8>>) {
+        let Some(body) = body else {
+            return self.shell.refuse(id, answer::too_long(self.longest()), known.origin());
+        };
         let mut parts = http::Request::new(()).into_parts().0;
-        parts.method = http::Method::from_bytes(request.method().as_ref().as_bytes()).unwrap_or_default();
-        parts.headers = headers;
-        let Some(asked) = self.shell.ask(parts, body) else { return answer::no_such_session() };
-        self.respond(asked, settings.limits.alarm).await
+        parts.method = Method::from_bytes(method.as_bytes()).unwrap_or_default();
+        parts.headers = known.headers();
+        self.shell.ask(id, parts, body, known.origin().map(str::to_owned));
+    }
+
+    /// The longest body of a request.
+    fn longest(&self) -> usize {
+        settings::current(&self.env).as_ref().as_ref().map_or(0, |settings| settings.limits.body)
     }
 
     /// There is a machine that works for whoever asks; it is made for a new
     /// session, and for one that has lost its object.
-    async fn serves(&self, settings: &Settings, asker: &Asker, headers: &HeaderMap) -> Result<bool> {
-        let name = headers.get(SESSION_ID);
-        if self.shell.owner().is_none() && !self.shell.over() {
+    async fn serves(&self, known: &Known<'_>) -> Result<bool> {
+        let read = settings::current(&self.env);
+        let Ok(settings) = &*read else { return Ok(false) };
+        if !self.shell.serves(|_| true) && !self.shell.over() {
+            let name = known.session();
             let kept = if name.is_some() && settings.recovers { Kept::load(&self.shell.state).await? } else { None };
-            let kept = kept.filter(|kept| kept.asker == *asker && name.is_some_and(|name| kept.is_called(name)));
+            let kept = kept.filter(|kept| known.is_from(&kept.asker) && name.is_some_and(|name| kept.is_called(name)));
             // Another request may have been quicker.
-            if self.shell.owner().is_none() && name.is_some() == kept.is_some() {
-                self.begin(settings, asker, headers, kept).await?;
+            if !self.shell.serves(|_| true) && name.is_some() == kept.is_some() {
+                self.begin(settings, known, kept).await?;
             }
         }
-        Ok(self.shell.owner().is_some_and(|owner| owner.asker == *asker))
+        Ok(self.shell.serves(|owner| known.is_from(&owner.asker)))
     }
 
     /// Makes the machine.
-    async fn begin(&self, settings: &Settings, asker: &Asker, headers: &HeaderMap, kept: Option<Kept>) -> Result<()> {
-        let Some(config) = settings.upstreams.get(&asker.upstream) else { return Ok(()) };
+    async fn begin(&self, settings: &Settings, known: &Known<'_>, kept: Option<Kept>) -> Result<()> {
+        let Some(config) = settings.upstreams.get(known.upstream) else { return Ok(()) };
         let session = match &kept {
             Some(kept) => kept.session.clone(),
             None => format!("{}.{}", self.shell.state.id(), platform::secret()),
@@ -121,54 +142,34 @@ impl Session {
             queue_bytes: limits.queue,
             replay_events: limits.replay_events,
             replay_bytes: limits.replay_bytes,
+            hold: limits.hold,
             heartbeat: limits.heartbeat,
             patience: limits.patience,
             recovers: settings.recovers,
             resumed: kept.as_ref().map(Kept::keepsake),
             ..HttpFace::new(name)
         });
-        if let (Access::Forwarded { .. }, Some(credentials)) = (&settings.access, headers.get(AUTHORIZATION)) {
-            config.headers.insert(AUTHORIZATION, credentials.clone());
-        }
-        let owner = Owner { session, asker: asker.clone() };
-        self.shell.start(&config, owner, settings.recovers, settings.verbose);
-        if kept.is_some() {
+        config.headers.extend(known.authorization());
+        let (keeps, verbose, opened) = (settings.recovers, settings.verbose, kept.is_some());
+        let more = More { keeps, verbose, alarm: limits.alarm, opened };
+        self.shell.start(&config, Owner { session, asker: known.asker() }, more);
+        if opened {
             keep::returned(&self.shell.state).await?;
             self.shell.state.storage().set_alarm(limits.alarm).await?;
         }
         Ok(())
     }
 
-    async fn respond(&self, asked: Asked, alarm: Duration) -> Result<Response> {
-        let Asked { run, number, outlet, begun } = asked;
-        let Ok(parts) = begun.await else {
-            return answer::refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, "the session has ended");
-        };
-        if parts.headers.contains_key(SESSION_ID) {
-            self.shell.state.storage().set_alarm(alarm).await?;
-        }
-        let headers = Headers(platform::headers(&call::lines(&parts.headers)));
-        let response = ResponseBuilder::new().with_status(parts.status.as_u16()).with_headers(headers);
-        let whole = outlet.borrow_mut().whole();
-        let Some(bytes) = whole else {
-            let pipe = self.shell.pipe(number);
-            let body = pipe.readable();
-            outlet.borrow_mut().open(pipe);
-            return Ok(response.stream(body));
-        };
-        let exchange = ExchangeId(u64::from(number));
-        self.shell.tell_all(run, [Input::Flushed(Sink::Exchange(exchange), bytes.len()), Input::Gone(exchange)]);
-        Ok(if bytes.is_empty() { response.empty() } else { response.fixed(bytes) })
-    }
-
     /// Keeps the object while it is in use, ends what is idle, and forgets what
     /// nobody has come back for.
-    async fn look_around(&self, settings: &Settings) -> Result<()> {
-        let limits = &settings.limits;
+    async fn look_around(&self) -> Result<()> {
         let state = &self.shell.state;
-        if self.shell.owner().is_some() {
+        let read = settings::current(&self.env);
+        let Ok(settings) = &*read else { return state.storage().set_alarm(MUCH_LATER).await };
+        let limits = &settings.limits;
+        if self.shell.serves(|_| true) {
             if !self.shell.idle(limits.idle) {
-                self.shell.tick();
+                self.shell.tell(Input::Tick);
                 return state.storage().set_alarm(limits.alarm).await;
             }
             log("info", "SESSION", "idle: the connection to the server is closed");
@@ -177,7 +178,7 @@ impl Session {
         let kept = if settings.recovers { Kept::load(state).await? } else { None };
         match kept {
             // Somebody has come back meanwhile.
-            _ if self.shell.owner().is_some() => state.storage().set_alarm(limits.alarm).await,
+            _ if self.shell.serves(|_| true) => state.storage().set_alarm(limits.alarm).await,
             Some(_) => self.await_return(limits.lifetime).await,
             None => keep::forget(state).await,
         }

@@ -53,6 +53,8 @@ pub(crate) struct Limits {
     pub(crate) queue: usize,
     pub(crate) replay_events: usize,
     pub(crate) replay_bytes: usize,
+    /// How long a response waits for its answer before it becomes a stream.
+    pub(crate) hold: Duration,
     pub(crate) heartbeat: Duration,
     /// How long a client may let a response lie unread.
     pub(crate) patience: Duration,
@@ -66,21 +68,21 @@ pub(crate) struct Limits {
 pub(crate) type Read = Result<Settings, Vec<String>>;
 
 thread_local! {
-    /// What was read last, and of what.
-    static LAST: RefCell<Option<(String, Rc<Read>)>> = const { RefCell::new(None) };
+    /// What was read last, and its number.
+    static LAST: RefCell<Option<(u32, Rc<Read>)>> = const { RefCell::new(None) };
 }
 
 /// What is set now: an isolate may outlive a change of secrets and variables.
 pub(crate) fn current(env: &Env) -> Rc<Read> {
-    let variables = platform::variables(env.as_ref());
+    let number = platform::environment(env.as_ref());
     LAST.with_borrow_mut(|last| {
         if let Some((of, read)) = last
-            && *of == variables
+            && *of == number
         {
             return read.clone();
         }
-        let read = Rc::new(Settings::read(&variables));
-        *last = Some((variables, read.clone()));
+        let read = Rc::new(Settings::read(&platform::variables(env.as_ref())));
+        *last = Some((number, read.clone()));
         read
     })
 }
@@ -117,6 +119,7 @@ impl Settings {
                 queue: reader.size("MAX_QUEUE_BYTES", 1 << 20, 0),
                 replay_events: reader.size("REPLAY_EVENTS", 512, 0),
                 replay_bytes: reader.size("REPLAY_BYTES", 1 << 20, 0),
+                hold: Duration::from_millis(reader.number("STREAM_AFTER_MS", 250, 0)),
                 heartbeat: reader.seconds("HEARTBEAT_SECONDS", 15, 1),
                 patience: reader.seconds("STALL_SECONDS", 30, 1),
                 alarm: reader.alarm(),

@@ -1,30 +1,26 @@
 //! The machine of one session and all that it has under way. Facts go in by
-//! [`Shell::tell`], which carries out what the machine says and never waits;
-//! whatever waits is a task of its own and holds no borrow meanwhile.
+//! [`Shell::tell`], which carries out what the machine says and never waits:
+//! whatever waits does so in [`Traffic`], outside.
 
-use crate::call;
-use crate::keep::{self, Kept};
+use crate::answer;
+use crate::keep;
+use crate::lines;
+use crate::machine::{Machine, More, Timer};
 use crate::outlet::Outlet;
-use crate::platform::{self, Pipe};
+use crate::platform::{self, Begun, Ended, Gone, Piece, Took, Traffic};
 use bytes::Bytes;
-use futures::channel::oneshot;
-use http::{request, response};
-use mcp_proxy_core::{
-    Blame, CallId, Config, ExchangeId, Exit, Input, Keepsake, Note, Output, Proxy, Sink, Source, Time,
-};
+use http::{Request, StatusCode, request};
+use mcp_proxy_core::{CallError, CallId, Config, ExchangeId, Exit, Input, Sink};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
-use std::task::{Poll, Waker};
 use std::time::Duration;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::Closure;
 use wasm_bindgen_futures::spawn_local;
-use worker::js_sys::Function;
-use worker::web_sys::{AbortController, AbortSignal};
-use worker::{Date, State, console_log};
+use worker::js_sys::{Date, Function};
+use worker::{Response, Result, State, console_log};
 
 /// The platform counts longer ones wrongly. A tick that comes early does no harm.
 const LONGEST_WAIT: u64 = 60 * 60 * 1000;
@@ -33,19 +29,20 @@ const FAILED: &str = "a session has failed, and others of its isolate with it";
 
 pub(crate) struct Shell {
     pub(crate) state: State,
+    pub(crate) traffic: Traffic,
     machine: RefCell<Option<Machine>>,
-    runs: Cell<u64>,
-    exchanges: Cell<u32>,
     /// When a client last asked for something, or an answer to it ended.
     asked: Cell<u64>,
     /// The session has ended, and will not come back.
     over: Cell<bool>,
     /// Ends the watch over the WebAssembly instance.
     watch: RefCell<Option<Function>>,
-    took: Closure<dyn Fn(u32, u32)>,
-    gone: Closure<dyn Fn(u32)>,
     ring: Closure<dyn Fn()>,
+    /// What the traffic reports to.
+    _ears: Ears,
 }
+
+type Ears = (Begun, Piece, Ended, Took, Gone);
 
 /// Who asks, and for which server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,109 +59,48 @@ pub(crate) struct Owner {
     pub(crate) asker: Asker,
 }
 
-struct Machine {
-    proxy: Proxy,
-    /// Tells this machine from earlier ones, whose tasks may still end.
-    run: u64,
-    /// None once the machine has been stopped; it may still say goodbye to the server.
-    owner: Option<Owner>,
-    /// Whether the session outlives the object.
-    keeps: bool,
-    verbose: bool,
-    kept: Option<Keepsake>,
-    /// What is under way with the server.
-    calls: BTreeMap<CallId, AbortController>,
-    outlets: BTreeMap<ExchangeId, Rc<RefCell<Outlet>>>,
-    /// Tasks that wait for the machine to want more.
-    waiting: Vec<Waker>,
-    /// When the next tick is due.
-    timer: Option<Timer>,
-}
-
-/// A tick that is due. Dropped, it is not.
-struct Timer {
-    at: u64,
-    handle: JsValue,
-}
-
-impl Drop for Timer {
-    fn drop(&mut self) {
-        platform::clear_timeout(&self.handle);
-    }
-}
-
-/// What a machine asks for that takes time.
-enum Errand {
-    Call(CallId, http::Request<Bytes>, AbortSignal),
-    Tick(u64),
-    Save(Kept),
-    Forget,
-}
-
+#[allow(clippy::cast_possible_truncation, reason = "it is milliseconds since 1970")]
 pub(crate) fn now() -> u64 {
-    Date::now().as_millis()
+    Date::now() as u64
 }
 
 impl Shell {
     pub(crate) fn new(state: State) -> Rc<Self> {
-        Rc::new_cyclic(|shell: &Weak<Self>| {
-            let (one, other, third) = (shell.clone(), shell.clone(), shell.clone());
-            let tell = |shell: &Weak<Self>, input| {
+        Rc::new_cyclic(|shell| {
+            let ears = ears(shell);
+            let (begun, piece, ended, took, gone) = &ears;
+            let traffic = Traffic::new(begun, piece, ended, took, gone);
+            let shell = shell.clone();
+            let ring = Closure::new(move || {
                 if let Some(shell) = shell.upgrade() {
-                    shell.tell(shell.runs.get(), input);
+                    shell.machine.borrow_mut().as_mut().map(Machine::rang);
+                    shell.tell(Input::Tick);
                 }
-            };
-            let exchange = |id: u32| ExchangeId(u64::from(id));
-            let size = |count| usize::try_from(count).unwrap_or(usize::MAX);
-            let took = move |id, count| tell(&one, Input::Flushed(Sink::Exchange(exchange(id)), size(count)));
+            });
             Self {
                 state,
+                traffic,
                 machine: RefCell::new(None),
-                runs: Cell::new(0),
-                exchanges: Cell::new(0),
                 asked: Cell::new(now()),
                 over: Cell::new(false),
                 watch: RefCell::new(None),
-                took: Closure::new(took),
-                gone: Closure::new(move |id| tell(&other, Input::Gone(exchange(id)))),
-                ring: Closure::new(move || {
-                    if let Some(shell) = third.upgrade() {
-                        shell.machine.borrow_mut().as_mut().map(|machine| machine.timer.take());
-                        shell.tick();
-                    }
-                }),
+                ring,
+                _ears: ears,
             }
         })
     }
 
-    /// A response that is written while it is read.
-    pub(crate) fn pipe(&self, exchange: u32) -> Pipe {
-        platform::pipe(exchange, &self.took, &self.gone)
-    }
-
     /// Starts a machine.
-    pub(crate) fn start(&self, config: &Config, owner: Owner, keeps: bool, verbose: bool) {
-        self.runs.set(self.runs.get() + 1);
-        let seed = (worker::js_sys::Math::random() * 9e15).to_bits();
-        let machine = Machine {
-            proxy: Proxy::new(config, seed, Time(now())),
-            run: self.runs.get(),
-            owner: Some(owner),
-            keeps,
-            verbose,
-            kept: None,
-            calls: BTreeMap::new(),
-            outlets: BTreeMap::new(),
-            waiting: Vec::new(),
-            timer: None,
-        };
+    pub(crate) fn start(&self, config: &Config, owner: Owner, more: More) {
         self.asked.set(now());
-        self.machine.replace(Some(machine));
+        let old = self.machine.replace(Some(Machine::new(config, owner, more)));
+        self.end(old);
     }
 
-    /// Whose session the machine serves, if there is one.
-    pub(crate) fn owner(&self) -> Option<Owner> {
-        self.machine.borrow().as_ref().and_then(|machine| machine.owner.clone())
+    /// Whether there is a machine, and these words fit whom it works for.
+    pub(crate) fn serves(&self, fits: impl FnOnce(&Owner) -> bool) -> bool {
+        let slot = self.machine.borrow();
+        slot.as_ref().and_then(Machine::owner).is_some_and(fits)
     }
 
     /// The session has ended, and will not come back.
@@ -181,12 +117,21 @@ impl Shell {
     /// Lets go of what would keep an object in memory that serves no session: also
     /// of a machine whose first request was no `initialize`.
     pub(crate) fn rest(&self) {
-        let mut slot = self.machine.borrow_mut();
-        slot.take_if(|machine| machine.outlets.is_empty() && machine.proxy.keepsake().is_none());
-        if slot.is_none()
+        let useless = self.machine.borrow_mut().take_if(|machine| machine.useless());
+        self.end(useless);
+        if self.machine.borrow().is_none()
             && let Some(end) = self.watch.take()
         {
             end.call0(&JsValue::NULL).ok();
+        }
+    }
+
+    /// Nothing outlives the machine that asked for it, and nobody waits for it.
+    fn end(&self, machine: Option<Machine>) {
+        let Some(machine) = machine else { return };
+        self.traffic.cancel_all();
+        for (id, outlet) in machine.waiting() {
+            self.refuse(number(id.0), answer::ended(), outlet.origin());
         }
     }
 
@@ -194,209 +139,138 @@ impl Shell {
     /// or may come back for an answer that is still to come.
     pub(crate) fn idle(&self, limit: Duration) -> bool {
         let silent = now().saturating_sub(self.asked.get());
-        let used = |machine: &Machine| !machine.outlets.is_empty() || machine.proxy.busy();
-        Duration::from_millis(silent) >= limit && !self.machine.borrow().as_ref().is_some_and(used)
+        Duration::from_millis(silent) >= limit && !self.machine.borrow().as_ref().is_some_and(Machine::busy)
     }
 
-    /// Gives a client's request to the machine. The response begins at the
-    /// other end of the channel; dropped, it does not.
-    pub(crate) fn ask(self: &Rc<Self>, parts: request::Parts, body: Vec<u8>) -> Option<Asked> {
+    /// Gives a client's request to the machine.
+    pub(crate) fn ask(self: &Rc<Self>, id: u32, parts: request::Parts, body: Vec<u8>, origin: Option<String>) {
         self.asked.set(now());
-        let number = self.exchanges.get().wrapping_add(1);
-        self.exchanges.set(number);
-        let exchange = ExchangeId(u64::from(number));
-        let (outlet, begun) = Outlet::new();
-        let outlet = Rc::new(RefCell::new(outlet));
-        let run = {
-            let mut machine = self.machine.borrow_mut();
-            let machine = machine.as_mut()?;
-            machine.outlets.insert(exchange, outlet.clone());
-            machine.run
-        };
-        self.tell(run, Input::Request(exchange, parts, body.into()));
-        Some(Asked { run, number, outlet, begun })
+        let id = ExchangeId(u64::from(id));
+        if let Some(machine) = self.machine.borrow_mut().as_mut() {
+            machine.owe(id, Outlet::new(origin));
+        }
+        self.tell(Input::Request(id, parts, body.into()));
+    }
+
+    /// Answers a request in the machine's place.
+    pub(crate) fn refuse(&self, id: u32, response: Result<Response>, origin: Option<&str>) {
+        let shared = response.and_then(|response| answer::shared(response, origin));
+        match shared {
+            Ok(response) => self.traffic.respond(id, &response.into()),
+            Err(error) => log("error", "SESSION", &error.to_string()),
+        }
     }
 
     /// Ends the machine, whichever it is. Whoever comes next gets another.
     pub(crate) fn stop(self: &Rc<Self>) {
-        self.machine.borrow_mut().as_mut().map(|machine| machine.owner.take());
-        self.tell(self.runs.get(), Input::Shutdown);
-    }
-
-    /// Time has passed, for whichever machine there is.
-    pub(crate) fn tick(self: &Rc<Self>) {
-        self.tell(self.runs.get(), Input::Tick);
+        self.machine.borrow_mut().as_mut().map(Machine::retire);
+        self.tell(Input::Shutdown);
     }
 
     /// Takes one fact, and starts what the machine asks for.
-    pub(crate) fn tell(self: &Rc<Self>, run: u64, input: Input<'_>) {
-        self.tell_all(run, [input]);
+    pub(crate) fn tell(self: &Rc<Self>, input: Input<'_>) {
+        self.tell_all([input]);
     }
 
     /// Takes facts that are known together, and starts what the machine asks for.
-    pub(crate) fn tell_all<'i>(self: &Rc<Self>, run: u64, inputs: impl IntoIterator<Item = Input<'i>>) {
-        let mut errands = Vec::new();
-        {
-            let mut slot = self.machine.borrow_mut();
-            let Some(machine) = slot.as_mut().filter(|machine| machine.run == run) else { return };
-            let now = now();
-            for input in inputs {
-                if let Input::Gone(exchange) = &input {
-                    machine.outlets.remove(exchange);
-                    self.asked.set(now);
-                }
-                if let Input::End(call) | Input::Failed(call, _) = &input {
-                    machine.calls.remove(call);
-                }
-                machine.proxy.handle(Time(now), input);
-            }
-            let exit = machine.drain(&mut errands);
-            machine.waiting.drain(..).for_each(Waker::wake);
-            if let Some(exit) = exit {
-                if exit == Exit::Drained {
-                    self.over.set(true);
-                    errands.push(Errand::Forget);
-                }
-                slot.take();
-            }
+    fn tell_all<'i>(self: &Rc<Self>, inputs: impl IntoIterator<Item = Input<'i>>) {
+        let mut slot = self.machine.borrow_mut();
+        let Some(machine) = slot.as_mut() else { return };
+        let exit = machine.tell(self, now(), inputs);
+        let idle = machine.useless();
+        let ended = slot.take_if(|_| exit.is_some());
+        drop(slot);
+        if exit == Some(Exit::Drained) {
+            self.over.set(true);
+            self.store(async |state| keep::forget(state).await);
         }
-        errands.into_iter().for_each(|errand| self.run_errand(run, errand));
-        if self.machine.borrow().is_none() {
+        self.end(ended);
+        if exit.is_some() || idle {
             self.rest();
         }
     }
 
-    fn run_errand(self: &Rc<Self>, run: u64, errand: Errand) {
-        let shell = self.clone();
-        match errand {
-            Errand::Call(id, request, signal) => spawn_local(call::run(shell, run, id, request, signal)),
-            Errand::Tick(at) => self.tick_at(run, at),
-            Errand::Save(kept) => spawn_local(async move {
-                if let Err(error) = kept.save(&shell.state).await {
-                    log("error", "STORAGE", &error.to_string());
-                }
-            }),
-            Errand::Forget => spawn_local(async move {
-                if let Err(error) = keep::forget(&shell.state).await {
-                    log("error", "STORAGE", &error.to_string());
-                }
-            }),
-        }
-    }
-
-    fn tick_at(&self, run: u64, at: u64) {
-        if let Some(machine) = self.machine.borrow_mut().as_mut().filter(|machine| machine.run == run) {
-            let wait = at.saturating_sub(now()).min(LONGEST_WAIT);
-            let handle = platform::set_timeout(&self.ring, wait as f64);
-            machine.timer = Some(Timer { at, handle });
-        }
-    }
-
-    /// Waits until the machine wants to read more of this call.
-    pub(crate) async fn wanted(&self, run: u64, id: CallId) {
-        std::future::poll_fn(|context| {
-            let mut slot = self.machine.borrow_mut();
-            match slot.as_mut().filter(|machine| machine.run == run) {
-                Some(machine) if !machine.proxy.wants(Source::Call(id)) && machine.calls.contains_key(&id) => {
-                    machine.waiting.push(context.waker().clone());
-                    Poll::Pending
-                }
-                Some(_) | None => Poll::Ready(()),
-            }
-        })
-        .await;
-    }
-
-    /// The machine still wants to hear of this call.
-    pub(crate) fn runs(&self, run: u64, id: CallId) -> bool {
-        let slot = self.machine.borrow();
-        slot.as_ref().is_some_and(|machine| machine.run == run && machine.calls.contains_key(&id))
-    }
-}
-
-/// A request that the machine has taken.
-pub(crate) struct Asked {
-    pub(crate) run: u64,
-    pub(crate) number: u32,
-    pub(crate) outlet: Rc<RefCell<Outlet>>,
-    pub(crate) begun: oneshot::Receiver<response::Parts>,
-}
-
-impl Machine {
-    /// Carries out what the machine says.
-    fn drain(&mut self, errands: &mut Vec<Errand>) -> Option<Exit> {
-        let mut answered = false;
-        while let Some(output) = self.proxy.poll() {
-            match output {
-                Output::Call(id, request) => {
-                    let Ok(controller) = AbortController::new() else { continue };
-                    errands.push(Errand::Call(id, request, controller.signal()));
-                    self.calls.insert(id, controller);
-                }
-                Output::Cancel(id) => {
-                    if let Some(controller) = self.calls.remove(&id) {
-                        controller.abort();
-                    }
-                }
-                Output::Respond(id, parts) => self.to(id, |outlet| outlet.respond(parts)),
-                Output::Send(id, bytes) => self.to(id, |outlet| outlet.send(&bytes)),
-                Output::Finish(id) => {
-                    answered = true;
-                    self.to(id, Outlet::finish);
-                }
-                Output::Abort(id) => self.to(id, Outlet::abort),
-                Output::Note(note) => self.note(&note),
-                Output::Exit(exit) => return Some(exit),
-                // Only a client on stdio is written to.
-                Output::Write(..) => {}
-            }
-        }
-        if answered && self.keeps {
-            self.keep(errands);
-        }
-        if let Some(deadline) = self.proxy.deadline()
-            && self.timer.as_ref().is_none_or(|timer| deadline.at.0 < timer.at)
-        {
-            errands.push(Errand::Tick(deadline.at.0));
-        }
-        None
-    }
-
-    fn to(&self, id: ExchangeId, write: impl FnOnce(&mut Outlet)) {
-        if let Some(outlet) = self.outlets.get(&id) {
-            write(&mut outlet.borrow_mut());
-        }
-    }
-
-    /// Keeps what another object would need, if it has changed.
-    fn keep(&mut self, errands: &mut Vec<Errand>) {
-        let known = self.proxy.keepsake();
-        if let Some(known) = &known
-            && self.kept.as_ref() != Some(known)
-        {
-            errands.extend(self.owner.as_ref().map(|owner| Errand::Save(Kept::new(owner, known))));
-            self.kept = Some(known.clone());
-        }
-    }
-
-    fn note(&self, note: &Note) {
-        let level = match note.blame() {
-            Blame::Nobody if !self.verbose => return,
-            Blame::Nobody => "info",
-            Blame::Client | Blame::Server | Blame::Link => "warn",
-            Blame::Bug => "error",
+    /// A call is answered; with its body, if that is short. Says whether more is wanted.
+    fn begun(self: &Rc<Self>, id: CallId, status: u16, headers: &str, whole: Option<&[u8]>) -> bool {
+        let Ok(status) = StatusCode::from_u16(status) else {
+            self.traffic.cancel(number(id.0));
+            self.tell(Input::Failed(id, CallError::Protocol));
+            return false;
         };
-        let (tag, text) = mcp_proxy_words::words(note);
-        log(level, tag, &text);
+        let mut head = http::Response::new(()).into_parts().0;
+        (head.status, head.headers) = (status, lines::read(headers));
+        let body = whole.filter(|body| !body.is_empty()).map(|body| Input::Chunk(id, body));
+        let end = whole.is_some().then_some(Input::End(id));
+        self.tell_all([Some(Input::Head(id, head)), body, end].into_iter().flatten());
+        self.wants(id)
+    }
+
+    /// Whether the machine wants more of a call; if not, it will say when.
+    fn wants(&self, id: CallId) -> bool {
+        self.machine.borrow_mut().as_mut().is_some_and(|machine| machine.wants(id))
+    }
+
+    /// A response has ended.
+    pub(crate) fn answered(&self, now: u64) {
+        self.asked.set(now);
+    }
+
+    /// Makes a call.
+    pub(crate) fn call(&self, id: CallId, request: &Request<Bytes>) {
+        let head = format!("{}\n{}\n{}", request.method(), request.uri(), lines::write(request.headers()));
+        drop(self.traffic.call(number(id.0), &head, request.body()));
+    }
+
+    /// A tick that is due then.
+    pub(crate) fn tick_at(&self, at: u64) -> Timer {
+        let wait = at.saturating_sub(now()).min(LONGEST_WAIT);
+        Timer { at, handle: platform::set_timeout(&self.ring, wait as f64) }
+    }
+
+    /// Does something to the object's storage. What is said afterwards does not
+    /// leave the object before that is done.
+    pub(crate) fn store(self: &Rc<Self>, does: impl AsyncFnOnce(&State) -> Result<()> + 'static) {
+        let shell = self.clone();
+        spawn_local(async move {
+            if let Err(error) = does(&shell.state).await {
+                log("error", "STORAGE", &error.to_string());
+            }
+        });
     }
 }
 
-/// Nothing outlives the machine that asked for it, and nobody waits for it.
-impl Drop for Machine {
-    fn drop(&mut self) {
-        self.calls.values().for_each(AbortController::abort);
-        self.outlets.values().for_each(|outlet| outlet.borrow_mut().abandon());
-    }
+/// What the traffic of a session reports to.
+fn ears(shell: &Weak<Shell>) -> Ears {
+    let call = |id: u32| CallId(u64::from(id));
+    let exchange = |id: u32| ExchangeId(u64::from(id));
+    let size = |count| usize::try_from(count).unwrap_or(usize::MAX);
+    let [begun, piece, ended, took, gone] = std::array::from_fn(|_| shell.clone());
+    let tell = |shell: &Weak<Shell>, input: Input<'_>| {
+        if let Some(shell) = shell.upgrade() {
+            shell.tell(input);
+        }
+    };
+    (
+        Closure::new(move |id, status, headers: String, whole: Option<Vec<u8>>| {
+            begun.upgrade().is_some_and(|shell| shell.begun(call(id), status, &headers, whole.as_deref()))
+        }),
+        Closure::new(move |id, bytes: Vec<u8>| {
+            tell(&piece, Input::Chunk(call(id), &bytes));
+            piece.upgrade().is_some_and(|shell| shell.wants(call(id)))
+        }),
+        Closure::new(move |id, whole| {
+            // The platform does not say how far a request has come.
+            let failed = || Input::Failed(call(id), CallError::Reset);
+            tell(&ended, if whole { Input::End(call(id)) } else { failed() });
+        }),
+        Closure::new(move |id, count| tell(&took, Input::Flushed(Sink::Exchange(exchange(id)), size(count)))),
+        Closure::new(move |id| tell(&gone, Input::Gone(exchange(id)))),
+    )
+}
+
+/// How an exchange or a call is known outside.
+pub(crate) fn number(id: u64) -> u32 {
+    u32::try_from(id).unwrap_or(u32::MAX)
 }
 
 /// A line for the operator, without secrets, session ids and bodies.

@@ -16,7 +16,7 @@ test("a page of an allowed origin has a whole session, and any other page has no
   const [allowed, other] = await Promise.all([serveEmptyPage(t), serveEmptyPage(t)]);
   const server = await startSseServer();
   t.after(() => server.close());
-  const access = { PUBLIC: "0", FRONT_TOKEN: TOKEN, ALLOWED_ORIGINS: allowed };
+  const access = { PUBLIC: "0", FRONT_TOKEN: TOKEN, ALLOWED_ORIGINS: allowed, STREAM_AFTER_MS: "60000" };
   const worker = await startWorker({ ...open, UPSTREAM_URL: server.url, ...access });
   t.after(() => worker.stop());
   const chrome = await startChromium(chromium);
@@ -66,8 +66,7 @@ const SESSION = async ({ url, types, token }) => {
     session = welcome.headers.get("mcp-session-id");
     await send("POST", { method: "notifications/initialized" });
     const call = { name: "echo", arguments: { text: "from a page" } };
-    const events = await (await send("POST", { id: 2, method: "tools/call", params: call })).text();
-    const answer = JSON.parse(/^data: ?(\{.*)$/m.exec(events)[1]);
+    const answer = await (await send("POST", { id: 2, method: "tools/call", params: call })).json();
     const { status } = await send("DELETE");
     const refused = await send("GET", undefined, "Bearer wrong");
     const refusal = [refused.status, refused.headers.get("www-authenticate")];

@@ -39,10 +39,10 @@ export function front(start) {
 }
 
 /** The same for one test: nobody else is there, and both end with it. */
-export async function alone(t, start = startSseServer) {
+export async function alone(t, start = startSseServer, more = {}) {
   const server = await start();
   t.after(() => server.close());
-  const worker = await startWorker({ UPSTREAM_URL: server.url, ...variables });
+  const worker = await startWorker({ UPSTREAM_URL: server.url, ...variables, ...more });
   t.after(() => worker.stop());
   return { server, worker };
 }

@@ -16,8 +16,8 @@ const CHANGED = "notifications/tools/list_changed";
  * A fixture server, the Worker, and the way to it. Clients give up after two vain tries; `restart` lets
  * whoever comes meanwhile wait, so that it does not matter how long the Worker takes.
  */
-async function restartable(t) {
-  const { server, worker } = await alone(t);
+async function restartable(t, variables) {
+  const { server, worker } = await alone(t, undefined, variables);
   const cutter = await startCutter(worker.port);
   t.after(() => cutter.close());
   const restart = async () => {
@@ -35,6 +35,7 @@ test("the TypeScript SDK's client goes on after a restart of the Worker", { time
   const { sessionId } = transport;
   const pending = assert.rejects(client.callTool({ name: "never" }), isHonest);
   await server.seen(CALL);
+  await exchanged(({ message, status }) => message?.params?.name === "never" && status === 200);
   await restart();
   await pending;
   await seen(CHANGED);
@@ -48,8 +49,23 @@ test("the TypeScript SDK's client goes on after a restart of the Worker", { time
   assert.equal(received.filter(({ method }) => method === CHANGED).length, 1);
 });
 
+test("a call whose response has not begun fails with its connection, and the session goes on", { timeout: HUNG_MS }, async (t) => {
+  const { server, url, restart } = await restartable(t, { STREAM_AFTER_MS: "60000" });
+  const { client, received, seen, exchanged } = await connect(t, url);
+  await exchanged(({ method, status }) => method === "GET" && status === 200);
+  const pending = assert.rejects(client.callTool({ name: "never" }));
+  await server.seen(CALL);
+  await restart();
+  await pending;
+  await seen(CHANGED);
+  const { structuredContent } = await client.callTool({ name: "echo", arguments: { text: "again" } });
+  assert.deepEqual(structuredContent, { text: "again" });
+  assert.equal(server.requests(CALL).length, 2, "what may have been carried out is not sent again");
+  assert.equal(received.filter(({ error }) => error).length, 0, "nobody hears of it twice");
+});
+
 test("the Python SDK's client goes on after a restart", { timeout: HUNG_MS, skip: withoutPython }, async (t) => {
-  const { server, url, restart } = await restartable(t);
+  const { server, url, restart } = await restartable(t, { STREAM_AFTER_MS: "0" });
   const played = playPython(t, "survive", url);
   await server.seen(CALL);
   await restart();

@@ -82,7 +82,7 @@ for (const [what, provoke] of [
   ["a cancellation", cancelOne],
 ]) {
   test(`after ${what} the client is told not to come back for more`, { timeout: HUNG_MS }, async (t) => {
-    const { server, worker } = await alone(t);
+    const { server, worker } = await alone(t, undefined, { STREAM_AFTER_MS: "0" });
     const session = await connect(t, worker.url);
     await session.exchanged(({ method, status }) => method === "GET" && status === 200);
     await provoke({ ...session, server });
