@@ -22,7 +22,7 @@ use worker::web_sys::Request;
 use worker::{Env, Response, Result, Url};
 
 /// The headers that are looked at, after those that are passed on.
-const LOOKED_AT: &str = "content-length origin host authorization cf-connecting-ip";
+const LOOKED_AT: &str = "content-length origin host authorization";
 
 thread_local! {
     /// The names of all headers that are looked at.
@@ -42,7 +42,6 @@ struct Asked<'a> {
     origin: Option<&'a str>,
     host: Option<&'a str>,
     credentials: Option<&'a str>,
-    address: Option<&'a str>,
 }
 
 /// What comes of a request.
@@ -67,7 +66,6 @@ impl<'a> Asked<'a> {
             origin: next(),
             host: next(),
             credentials: next(),
-            address: next(),
         }
     }
 
@@ -128,7 +126,7 @@ async fn answer_later(request: &Request, env: &Env) -> Result<JsValue> {
     let refused = if asked.is_over(settings.limits.body) {
         JsFuture::from(platform::drain(request.body().as_ref())).await?;
         answer::too_long(settings.limits.body)?
-    } else if limited(&asked, env).await {
+    } else if limited(request, env).await {
         let message = "too many sessions are being opened; try again later";
         answer::refusal(StatusCode::TOO_MANY_REQUESTS, -32000, message)?
     } else {
@@ -269,9 +267,10 @@ fn principal(access: &Access, credentials: Option<&str>) -> String {
 
 /// Whether this address opens too many sessions, where the operator has set a
 /// limit. What else a client says of itself costs it nothing to change.
-async fn limited(asked: &Asked<'_>, env: &Env) -> bool {
+async fn limited(request: &Request, env: &Env) -> bool {
     let Ok(limiter) = env.rate_limiter("RATE_LIMITER") else { return false };
-    let outcome = limiter.limit(network(asked.address.unwrap_or_default())).await;
+    let address = request.headers().get("cf-connecting-ip").ok().flatten();
+    let outcome = limiter.limit(network(&address.unwrap_or_default())).await;
     if let Err(error) = &outcome {
         log("error", "EDGE", &format!("the rate limiter does not answer: {error}"));
     }

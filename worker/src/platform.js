@@ -57,17 +57,27 @@ export function glance(request, names) {
 }
 
 /** All headers as lines: name, value, name, value… */
-function lines(headers) {
+function linesOf(headers) {
   let lines = "";
   for (const [name, value] of headers) lines += `${name}\n${value}\n`;
   return lines;
 }
 
-/** The same the other way round. */
-function fields(lines) {
-  const fields = {};
-  for (let at = 0; at + 1 < lines.length; at += 2) fields[lines[at]] = lines[at + 1];
-  return fields;
+/** The same the other way round. What was made last is mostly what is wanted next. */
+class Fields {
+  #lines;
+  #headers;
+
+  of(lines) {
+    if (lines !== this.#lines) {
+      const headers = new Headers();
+      const parts = lines.split("\n");
+      for (let at = 0; at + 1 < parts.length; at += 2) headers.set(parts[at], parts[at + 1]);
+      this.#lines = lines;
+      this.#headers = headers;
+    }
+    return this.#headers;
+  }
 }
 
 /**
@@ -137,6 +147,8 @@ export class Traffic {
   #owed = new Map();
   /** What is under way with the server. */
   #calls = new Map();
+  #sent = new Fields();
+  #answered = new Fields();
   /** Controllers of calls that have ended: making one costs as much as all else about a short call. */
   #spare = [];
 
@@ -176,14 +188,14 @@ export class Traffic {
 
   /** The same, of its parts. */
   whole(id, status, lines, bytes) {
-    const headers = fields(lines.split("\n"));
+    const headers = this.#answered.of(lines);
     this.respond(id, new Response(bytes.length ? bytes.slice() : null, { status, headers }));
   }
 
   /** A response that is written while it is read. Native streams pass through the edge untouched. */
   stream(id, status, lines) {
     const { readable, writable } = new IdentityTransformStream();
-    this.respond(id, new Response(readable, { status, headers: fields(lines.split("\n")) }));
+    this.respond(id, new Response(readable, { status, headers: this.#answered.of(lines) }));
     const writer = writable.getWriter();
     const ignore = () => {};
     const over = () => this.#gone(id);
@@ -203,9 +215,8 @@ export class Traffic {
     };
   }
 
-  /** Makes a call: the lines of `head` are its method, its URL and its headers. */
-  async call(id, head, content) {
-    const [method, url, ...sent] = head.split("\n");
+  /** Makes a call. */
+  async call(id, method, url, lines, content) {
     const call = { controller: this.#spare.pop() ?? new AbortController() };
     this.#calls.set(id, call);
     const { signal } = call.controller;
@@ -213,14 +224,14 @@ export class Traffic {
     let response;
     let whole;
     try {
-      response = await fetch(url, { method, headers: fields(sent), body, signal, redirect: "manual" });
+      response = await fetch(url, { method, headers: this.#sent.of(lines), body, signal, redirect: "manual" });
       whole = await shortBody(response);
     } catch {
       return this.#end(id, call, false);
     }
     if (this.#calls.get(id) !== call) return;
     if (whole) this.#forget(id, call);
-    const wanted = this.#begun(id, response.status, lines(response.headers), whole);
+    const wanted = this.#begun(id, response.status, linesOf(response.headers), whole);
     if (!whole) await this.#read(id, call, response.body.getReader(), wanted);
   }
 

@@ -70,9 +70,9 @@ extern "C" {
     /// A response that is written while it is read.
     #[wasm_bindgen(method)]
     pub(crate) fn stream(this: &Traffic, id: u32, status: u16, headers: &str) -> Pipe;
-    /// Makes a call; its head is lines too: the method, the URL, and the headers.
+    /// Makes a call.
     #[wasm_bindgen(method)]
-    pub(crate) fn call(this: &Traffic, id: u32, head: &str, body: &[u8]) -> Promise;
+    pub(crate) fn call(this: &Traffic, id: u32, method: &str, url: &str, headers: &str, body: &[u8]) -> Promise;
     /// More is wanted of a call.
     #[wasm_bindgen(method)]
     pub(crate) fn resume(this: &Traffic, id: u32);

@@ -217,8 +217,8 @@ impl Shell {
 
     /// Makes a call.
     pub(crate) fn call(&self, id: CallId, request: &Request<Bytes>) {
-        let head = format!("{}\n{}\n{}", request.method(), request.uri(), lines::write(request.headers()));
-        drop(self.traffic.call(number(id.0), &head, request.body()));
+        let (url, headers) = (request.uri().to_string(), lines::write(request.headers()));
+        drop(self.traffic.call(number(id.0), request.method().as_str(), &url, &headers, request.body()));
     }
 
     /// A tick that is due then.
