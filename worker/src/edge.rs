@@ -50,8 +50,8 @@ enum Answer {
     Ready(Response),
     /// What its session says.
     Promised(Promise),
-    /// Not known at once.
-    Later,
+    /// Not known at once; this was seen of it.
+    Later(String),
 }
 
 impl<'a> Asked<'a> {
@@ -90,8 +90,8 @@ pub(crate) fn answer(request: Request, env: Env) -> Promise {
     match answer_now(&request, &env) {
         Ok(Answer::Promised(promise)) => promise,
         Ok(Answer::Ready(response)) => Promise::resolve(&answer::raw(response)),
-        Ok(Answer::Later) => future_to_promise(AssertUnwindSafe(async move {
-            let answered = answer_later(&request, &env).await;
+        Ok(Answer::Later(seen)) => future_to_promise(AssertUnwindSafe(async move {
+            let answered = answer_later(&seen, &request, &env).await;
             answered.or_else(|error| answer::broken(&error).map(answer::raw)).map_err(JsValue::from)
         })),
         Err(error) => answer::settled(answer::broken(&error)),
@@ -110,15 +110,14 @@ fn answer_now(request: &Request, env: &Env) -> Result<Answer> {
         return answer::shared(refused, asked.origin).map(Answer::Ready);
     }
     if asked.session().is_none() || asked.is_over(settings.limits.body) {
-        return Ok(Answer::Later);
+        return Ok(Answer::Later(seen));
     }
     Ok(Answer::Promised(forward(&asked, request, env, settings, name)))
 }
 
 /// The same for what takes its time: a request that opens a session, or is too long.
-async fn answer_later(request: &Request, env: &Env) -> Result<JsValue> {
-    let seen = NAMES.with(|names| platform::glance(request, names));
-    let (asked, read) = (Asked::new(&seen), settings::current(env));
+async fn answer_later(seen: &str, request: &Request, env: &Env) -> Result<JsValue> {
+    let (asked, read) = (Asked::new(seen), settings::current(env));
     let (settings, name) = match enter(&asked, &read)? {
         Ok(way) => way,
         Err(refused) => return Ok(answer::raw(refused)),
@@ -199,7 +198,7 @@ fn refuse(asked: &Asked<'_>, settings: &Settings) -> Result<Option<Response>> {
 fn forward(asked: &Asked<'_>, request: &Request, env: &Env, settings: &Settings, name: &str) -> Promise {
     let forwarded = matches!(settings.access, Access::Forwarded { .. });
     let known = Known {
-        length: asked.length.unwrap_or_default(),
+        length: asked.length.filter(|length| length.parse::<usize>().is_ok()).unwrap_or("-"),
         upstream: name,
         principal: &principal(&settings.access, asked.credentials),
         origin: asked.origin.unwrap_or_default(),

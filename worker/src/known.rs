@@ -17,7 +17,7 @@ pub(crate) const PASSED: [HeaderName; 5] = [
 /// What is known of a request. What is not, is empty.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Known<'a> {
-    /// How many bytes the body has. This comes first: the platform looks for it.
+    /// How many bytes the body has, or `-`. This comes first: the platform looks for it.
     pub(crate) length: &'a str,
     /// Which server it is for.
     pub(crate) upstream: &'a str,
@@ -37,7 +37,6 @@ impl<'a> Known<'a> {
     pub(crate) fn write(&self) -> String {
         let Self { length, upstream, principal, origin, credentials, passed } = self;
         let [accept, kind, last, version, session] = passed;
-        let length = if length.is_empty() { &"-" } else { length };
         [length, upstream, principal, origin, credentials, accept, kind, last, version, session]
             .map(|value| value.replace('\t', " "))
             .join("\t")

@@ -7,7 +7,7 @@ use crate::shell::{Owner, Shell, log, now, number};
 use mcp_proxy_core::{
     Blame, CallId, Config, ExchangeId, Exit, Input, Keepsake, Note, Output, Proxy, Sink, Source, Time,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 use wasm_bindgen::JsValue;
@@ -22,6 +22,8 @@ pub(crate) struct Machine {
     more: More,
     kept: Option<Keepsake>,
     outlets: BTreeMap<ExchangeId, Outlet>,
+    /// What is under way with the server.
+    calls: BTreeSet<CallId>,
     /// Calls of which the machine has wanted no more.
     paused: Vec<CallId>,
     /// When the next tick is due.
@@ -60,6 +62,7 @@ impl Machine {
             more,
             kept: None,
             outlets: BTreeMap::new(),
+            calls: BTreeSet::new(),
             paused: Vec::new(),
             timer: None,
         }
@@ -100,10 +103,10 @@ impl Machine {
         self.timer = None;
     }
 
-    /// Whether more is wanted of a call; if not, the traffic will hear when.
+    /// Whether more is wanted of a call. If more is wanted later, the traffic hears of it.
     pub(crate) fn wants(&mut self, id: CallId) -> bool {
         let wanted = self.proxy.wants(Source::Call(id));
-        if !wanted {
+        if !wanted && self.calls.contains(&id) {
             self.paused.push(id);
         }
         wanted
@@ -121,6 +124,9 @@ impl Machine {
                 self.outlets.remove(id);
                 shell.answered(now);
             }
+            if let Input::End(id) | Input::Failed(id, _) = &input {
+                self.calls.remove(id);
+            }
             self.proxy.handle(Time(now), input);
         }
         self.drain(shell, now)
@@ -132,8 +138,14 @@ impl Machine {
             let (mut begun, mut answered, mut exit) = (Vec::new(), false, None);
             while let Some(output) = self.proxy.poll() {
                 match output {
-                    Output::Call(id, request) => shell.call(id, &request),
-                    Output::Cancel(id) => shell.traffic.cancel(number(id.0)),
+                    Output::Call(id, request) => {
+                        self.calls.insert(id);
+                        shell.call(id, &request);
+                    }
+                    Output::Cancel(id) => {
+                        self.calls.remove(&id);
+                        shell.traffic.cancel(number(id.0));
+                    }
                     Output::Respond(id, parts) => {
                         begun.push(id);
                         if parts.headers.contains_key(SESSION_ID) {
@@ -195,7 +207,7 @@ impl Machine {
             if wanted {
                 shell.traffic.resume(number(id.0));
             }
-            !wanted
+            !wanted && self.calls.contains(id)
         });
         if let Some(deadline) = self.proxy.deadline()
             && self.timer.as_ref().is_none_or(|timer| deadline.at.0 < timer.at)

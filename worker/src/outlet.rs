@@ -22,7 +22,6 @@ enum Way {
     Held(Vec<u8>, Option<End>),
     /// The client reads what is written.
     Open(Pipe),
-    Closed,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +43,6 @@ impl Outlet {
         match &mut self.way {
             Way::Held(held, _) => held.extend_from_slice(bytes),
             Way::Open(pipe) => pipe.write(bytes),
-            Way::Closed => {}
         }
     }
 
@@ -61,7 +59,6 @@ impl Outlet {
             (Way::Held(_, end), _) => *end = Some(how),
             (Way::Open(pipe), End::Finished) => pipe.close(),
             (Way::Open(pipe), End::Aborted) => pipe.abort(),
-            (Way::Closed, _) => {}
         }
     }
 
@@ -84,10 +81,8 @@ impl Outlet {
             headers.extend([name, "\n", value, "\n"]);
         }
         if *end == Some(End::Finished) {
-            let length = held.len();
             traffic.whole(id, status, &headers, held);
-            self.way = Way::Closed;
-            return Some(length);
+            return Some(held.len());
         }
         let pipe = traffic.stream(id, status, &headers);
         if !held.is_empty() {

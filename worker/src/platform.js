@@ -89,14 +89,16 @@ export async function forward(env, name, request, known, fail) {
   const { method } = request;
   // An announced body of no bytes is a body too.
   const body = method === "POST" ? request.body : null;
-  let object;
+  const { SESSIONS } = env;
+  let id;
   try {
-    object = env.SESSIONS.get(name === undefined ? env.SESSIONS.newUniqueId() : env.SESSIONS.idFromString(name));
-  } catch {
+    id = name === undefined ? SESSIONS.newUniqueId() : SESSIONS.idFromString(name);
+  } catch (error) {
+    if (!SESSIONS) throw error;
     return failed(true);
   }
   try {
-    return await object.fetch("https://session/", { method, headers: { [KNOWN]: known }, body });
+    return await SESSIONS.get(id).fetch("https://session/", { method, headers: { [KNOWN]: known }, body });
   } catch {
     return failed(false);
   }
@@ -143,6 +145,8 @@ export class Traffic {
   #took;
   #gone;
   #asked = 0;
+  /** The WebAssembly instance that is reported to. */
+  #instance = globalThis.__worker_init_state.instanceId;
   /** Where the response to each request is waited for. */
   #owed = new Map();
   /** What is under way with the server. */
@@ -159,11 +163,20 @@ export class Traffic {
    * when it takes no more.
    */
   constructor(begun, piece, ended, took, gone) {
-    this.#begun = begun;
-    this.#piece = piece;
-    this.#ended = ended;
-    this.#took = took;
-    this.#gone = gone;
+    this.#begun = this.#alive(begun);
+    this.#piece = this.#alive(piece);
+    this.#ended = this.#alive(ended);
+    this.#took = this.#alive(took);
+    this.#gone = this.#alive(gone);
+  }
+
+  /** Reports only while the instance lives: the next one would take the report for its own. */
+  #alive(report) {
+    const state = globalThis.__worker_init_state;
+    return (...facts) => {
+      if (state.criticalError || state.instanceId !== this.#instance) throw new Error("the session has failed");
+      return report(...facts);
+    };
   }
 
   /**
@@ -176,7 +189,7 @@ export class Traffic {
     const content = await body(request, limit, Number.parseInt(known, 10));
     return new Promise((resolve) => {
       this.#owed.set(id, resolve);
-      asked(id, request.method, known, content);
+      this.#alive(asked)(id, request.method, known, content);
     });
   }
 

@@ -74,8 +74,12 @@ impl Desk {
     fn take(self: &Rc<Self>, id: u32, method: &str, text: String, body: Option<Vec<u8>>) {
         #[cfg(feature = "crash")]
         crate::crash::at_word_of(body.as_deref().unwrap_or_default());
-        self.shell.watch();
         let known = Known::read(&text);
+        if known.length.is_empty() {
+            // An edge of another version asks, as happens during a deployment.
+            return self.shell.refuse(id, answer::not_opened(), None);
+        }
+        self.shell.watch();
         if self.shell.serves(|owner| known.is_from(&owner.asker)) {
             return self.hand_over(id, method, &known, body);
         }
@@ -149,7 +153,9 @@ impl Desk {
             resumed: kept.as_ref().map(Kept::keepsake),
             ..HttpFace::new(name)
         });
-        config.headers.extend(known.authorization());
+        if let Some((name, credentials)) = known.authorization() {
+            config.headers.insert(name, credentials);
+        }
         let (keeps, verbose, opened) = (settings.recovers, settings.verbose, kept.is_some());
         let more = More { keeps, verbose, alarm: limits.alarm, opened };
         self.shell.start(&config, Owner { session, asker: known.asker() }, more);

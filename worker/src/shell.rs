@@ -9,6 +9,7 @@ use crate::machine::{Machine, More, Timer};
 use crate::outlet::Outlet;
 use crate::platform::{self, Begun, Ended, Gone, Piece, Took, Traffic};
 use bytes::Bytes;
+use futures::TryFutureExt;
 use http::{Request, StatusCode, request};
 use mcp_proxy_core::{CallError, CallId, Config, ExchangeId, Exit, Input, Sink};
 use serde::{Deserialize, Serialize};
@@ -92,6 +93,7 @@ impl Shell {
 
     /// Starts a machine.
     pub(crate) fn start(&self, config: &Config, owner: Owner, more: More) {
+        self.watch();
         self.asked.set(now());
         let old = self.machine.replace(Some(Machine::new(config, owner, more)));
         self.end(old);
@@ -202,7 +204,7 @@ impl Shell {
         let body = whole.filter(|body| !body.is_empty()).map(|body| Input::Chunk(id, body));
         let end = whole.is_some().then_some(Input::End(id));
         self.tell_all([Some(Input::Head(id, head)), body, end].into_iter().flatten());
-        self.wants(id)
+        whole.is_none() && self.wants(id)
     }
 
     /// Whether the machine wants more of a call; if not, it will say when.
@@ -232,9 +234,7 @@ impl Shell {
     pub(crate) fn store(self: &Rc<Self>, does: impl AsyncFnOnce(&State) -> Result<()> + 'static) {
         let shell = self.clone();
         spawn_local(async move {
-            if let Err(error) = does(&shell.state).await {
-                log("error", "STORAGE", &error.to_string());
-            }
+            does(&shell.state).unwrap_or_else(|error| log("error", "STORAGE", &error.to_string())).await;
         });
     }
 }

@@ -84,6 +84,7 @@ struct HttpForm {
     queue_bytes: u64,
     replay_events: u64,
     replay_bytes: u64,
+    #[serde(default)]
     hold: u64,
     heartbeat: u64,
     patience: u64,
