@@ -89,16 +89,16 @@ export async function forward(env, name, request, known, fail) {
   const { method } = request;
   // An announced body of no bytes is a body too.
   const body = method === "POST" ? request.body : null;
-  const { SESSIONS } = env;
+  const sessions = env.SESSIONS;
   let id;
   try {
-    id = name === undefined ? SESSIONS.newUniqueId() : SESSIONS.idFromString(name);
+    id = name === undefined ? sessions.newUniqueId() : sessions.idFromString(name);
   } catch (error) {
-    if (!SESSIONS) throw error;
+    if (!sessions) throw error;
     return failed(true);
   }
   try {
-    return await SESSIONS.get(id).fetch("https://session/", { method, headers: { [KNOWN]: known }, body });
+    return await sessions.get(id).fetch("https://session/", { method, headers: { [KNOWN]: known }, body });
   } catch {
     return failed(false);
   }
@@ -153,7 +153,7 @@ export class Traffic {
   #calls = new Map();
   #sent = new Fields();
   #answered = new Fields();
-  /** Controllers of calls that have ended: making one costs as much as all else about a short call. */
+  /** Controllers of calls that have ended, for those to come: each takes a while to make. */
   #spare = [];
 
   /**
