@@ -76,8 +76,8 @@ impl<'a> Asked<'a> {
 
     fn path(&self) -> &str {
         let (_, rest) = self.url.split_once("://").unwrap_or_default();
-        let path = rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/");
-        path.split(['?', '#']).next().unwrap_or_default()
+        let rest = rest.split(['?', '#']).next().unwrap_or_default();
+        rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/")
     }
 
     fn is_over(&self, limit: usize) -> bool {
