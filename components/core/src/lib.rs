@@ -33,6 +33,7 @@ pub mod record;
 mod rng;
 mod route;
 mod time;
+mod timetable;
 pub mod wire;
 
 pub use boundary::{CallError, CallId, ExchangeId, Exit, Input, Output, Side, Sink, Source};

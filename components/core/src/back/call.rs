@@ -4,6 +4,7 @@
 use super::meaning::Way;
 use crate::config::Config;
 use crate::era::legacy::Session;
+use crate::failure::Delivered;
 use crate::parcel::{Errand, Parcel};
 use crate::time::{Deadline, Time, Why, earlier};
 use crate::wire::sse::Sse;
@@ -19,6 +20,17 @@ const UNANSWERED: Duration = Duration::from_secs(60);
 
 /// How long the server may take over a ping of ours.
 const PULSE: Duration = Duration::from_secs(30);
+
+/// What the user allows calls, in time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Without any sign of life.
+    silence: Option<Duration>,
+    /// Until a response begins.
+    first_byte: Option<Duration>,
+    /// At all.
+    total: Option<Duration>,
+}
 
 /// A parcel under way.
 #[derive(Debug)]
@@ -91,6 +103,13 @@ pub(crate) struct Cursor {
     pub(crate) unreached: u32,
 }
 
+impl Limits {
+    pub(crate) fn new(config: &Config) -> Self {
+        let &Config { request_timeout: silence, first_byte_timeout: first_byte, total_timeout: total, .. } = config;
+        Self { silence, first_byte, total }
+    }
+}
+
 impl Call {
     pub(crate) fn new(now: Time, parcel: Parcel, url: Url, session: Session) -> Self {
         let way = match parcel.errand {
@@ -146,6 +165,11 @@ impl Call {
     /// It waits to be sent as a message, for the first time or again.
     pub(crate) fn unsent_message(&self) -> bool {
         matches!(self.state, State::AwaitRetry(_) | State::AwaitEndpoint)
+    }
+
+    /// The server cannot have seen the message.
+    pub(crate) fn unseen(&self) -> bool {
+        self.unsent_message() && self.parcel.delivered == Delivered::No
     }
 
     /// The server has the parcel: its body is kept only if it may go again.
@@ -208,24 +232,24 @@ impl Call {
     }
 
     /// The longest silence that is acceptable.
-    pub(crate) fn patience(&self, config: &Config) -> Option<Duration> {
+    pub(crate) fn patience(&self, limits: &Limits) -> Option<Duration> {
         match self.errand() {
             Errand::Listen | Errand::Stream => None,
             Errand::Settled => Some(AFTERGLOW),
             Errand::KeepAlive(_) => Some(PULSE),
             Errand::Request { .. } | Errand::Initialize(_) | Errand::Reinitialize(_) | Errand::Restore(_) => {
-                config.request_timeout
+                limits.silence
             }
             Errand::Initialized | Errand::Notification | Errand::Answer | Errand::Goodbye => {
-                Some(config.request_timeout.unwrap_or(UNANSWERED).min(UNANSWERED))
+                Some(limits.silence.unwrap_or(UNANSWERED).min(UNANSWERED))
             }
         }
     }
 
     /// How long the response may take to begin.
-    pub(crate) fn first_byte(&self, config: &Config) -> Option<Duration> {
+    pub(crate) fn first_byte(&self, limits: &Limits) -> Option<Duration> {
         match self.way {
-            Way::Message | Way::Post => config.first_byte_timeout,
+            Way::Message | Way::Post => limits.first_byte,
             Way::Stream => None,
         }
     }
@@ -233,21 +257,21 @@ impl Call {
     /// The limit that will be hit first. `paused`: the silence of a request is
     /// not the server's fault now, since the client owes it an answer or does
     /// not read what it says.
-    pub(crate) fn limit(&self, config: &Config, paused: bool) -> Option<Deadline> {
+    pub(crate) fn limit(&self, limits: &Limits, paused: bool) -> Option<Deadline> {
         let paused = paused && self.errand().wants_answer();
-        let quiet = self.patience(config).filter(|_| !paused);
+        let quiet = self.patience(limits).filter(|_| !paused);
         let quiet = quiet.map(|limit| Deadline { at: self.heard.after(limit), why: Why::Quiet });
         let begins = matches!(self.state, State::AwaitHead) && *self.errand() != Errand::Settled;
-        let first = self.first_byte(config).filter(|_| begins && !paused);
+        let first = self.first_byte(limits).filter(|_| begins && !paused);
         let first = first.map(|limit| Deadline { at: self.sent.after(limit), why: Why::FirstByte });
-        let total = config.total_timeout.and_then(|limit| self.parcel.due(limit));
+        let total = limits.total.and_then(|limit| self.parcel.due(limit));
         let total = total.map(|at| Deadline { at, why: Why::Total });
         let stranded = self.stranded.map(|at| Deadline { at, why: Why::Quiet });
         earlier(earlier(total, stranded), earlier(quiet, first))
     }
 
     /// When the call wants to be looked at.
-    pub(crate) fn deadline(&self, config: &Config, paused: bool) -> Option<Deadline> {
+    pub(crate) fn deadline(&self, limits: &Limits, paused: bool) -> Option<Deadline> {
         let turn = match self.state {
             State::AwaitRetry(at) => Some(Deadline { at, why: Why::Retry }),
             State::AwaitReconnect(at) => Some(Deadline { at, why: Why::Reconnect }),
@@ -259,7 +283,7 @@ impl Call {
             | State::AwaitAnswer(_)
             | State::AwaitEnd => None,
         };
-        earlier(turn, self.limit(config, paused))
+        earlier(turn, self.limit(limits, paused))
     }
 
     /// Remembers what the stream said about resuming it.

@@ -121,7 +121,7 @@ impl HttpBack {
     }
 
     fn endpoint(&mut self, now: Time, id: CallId, data: &str) {
-        let Some(stream) = self.calls.get(&id).map(|call| call.url.clone()) else { return };
+        let Some(stream) = self.calls.get(id).map(|call| call.url.clone()) else { return };
         let Link::Sse(channel) = &self.link else { return };
         if !channel.opening() {
             return self.reports.push_back(Report::Note(Note::SecondEndpoint));

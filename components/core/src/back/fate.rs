@@ -49,7 +49,7 @@ impl HttpBack {
     /// The server asks to come back. It has not carried out the request.
     pub(super) fn later(&mut self, now: Time, id: CallId, call: Call, wait: Duration, status: StatusCode) {
         self.reports.push_back(Report::Stop(id));
-        let budget = call.patience(&self.config).unwrap_or(Duration::MAX);
+        let budget = call.patience(self.calls.limits()).unwrap_or(Duration::MAX);
         if call.parcel.attempts > self.config.retries || wait >= budget {
             return self.fail(&call, Failure::status(status, &[]).undelivered());
         }
@@ -184,7 +184,7 @@ impl HttpBack {
 
     /// The body of a call, which began like this, has been looked at.
     pub(crate) fn body_read(&mut self, id: CallId, status: StatusCode, beginning: &[u8]) {
-        let Some(call) = self.calls.get(&id).filter(|call| call.errand().wants_answer()) else { return };
+        let Some(call) = self.calls.get(id).filter(|call| call.errand().wants_answer()) else { return };
         let failure = call.parcel.failure(Failure::body(status, "its body is not the answer", beginning));
         self.reports.push_back(Report::Failed(call.errand().clone(), failure));
         self.settle(id);
@@ -221,7 +221,7 @@ impl HttpBack {
         };
         let (what, limit, option) = match why {
             Why::FirstByte => {
-                ("the response did not begin within", call.first_byte(&self.config), "--first-byte-timeout")
+                ("the response did not begin within", call.first_byte(self.calls.limits()), "--first-byte-timeout")
             }
             Why::Total => ("the request was not answered within", self.config.total_timeout, "--total-timeout"),
             Why::Quiet
@@ -234,7 +234,9 @@ impl HttpBack {
             | Why::Unread
             | Why::Greeting
             | Why::Drain
-            | Why::Leave => ("no sign of life from the server for", call.patience(&self.config), "--request-timeout"),
+            | Why::Leave => {
+                ("no sign of life from the server for", call.patience(self.calls.limits()), "--request-timeout")
+            }
         };
         let failure = match call.stranded {
             Some(_) => Failure::stream(None),

@@ -2,7 +2,8 @@
 //! A call that is to be sent again gets a new id at once and waits under it,
 //! so that no fact about the old exchange can reach it.
 
-use super::call::{Call, Exchange, State};
+use super::call::{Call, Exchange, Limits, State};
+use super::calls::Calls;
 use super::cookies::Cookies;
 use super::detect::Link;
 use super::gone;
@@ -12,7 +13,7 @@ use super::request::{SESSION_ID, request};
 use crate::boundary::{CallError, CallId};
 use crate::config::Config;
 use crate::era::legacy::Session;
-use crate::failure::{Delivered, Failure};
+use crate::failure::Failure;
 use crate::flow;
 use crate::note::Note;
 use crate::parcel::{Errand, Parcel};
@@ -22,7 +23,7 @@ use crate::wire::message::Id;
 use crate::wire::sse::{Event, Sse, TooLong};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// How much of a body that says why not is read.
 const LONGEST_REASON: usize = 64 << 10;
@@ -35,14 +36,12 @@ const LONGEST_REPEAT: usize = 1 << 20;
 pub(crate) struct HttpBack {
     pub(super) config: Config,
     pub(super) link: Link,
-    pub(super) calls: BTreeMap<CallId, Call>,
+    pub(super) calls: Calls,
     next: u64,
     pub(super) rng: Rng,
     pub(super) reports: VecDeque<Report>,
     cookies: Cookies,
     pub(super) pulse: Pulse,
-    /// The sum of `Call::partial`, kept by `put`, `take` and `chunk`.
-    partial: usize,
 }
 
 /// What the back tells the hall.
@@ -79,17 +78,8 @@ impl HttpBack {
     pub(crate) fn new(config: Config, rng: Rng, now: Time) -> Self {
         let link = Link::new(config.transport);
         let pulse = Pulse::new(config.keep_alive, now);
-        Self {
-            config,
-            link,
-            calls: BTreeMap::new(),
-            next: 0,
-            rng,
-            reports: VecDeque::new(),
-            cookies: Cookies::default(),
-            pulse,
-            partial: 0,
-        }
+        let calls = Calls::new(Limits::new(&config));
+        Self { config, link, calls, next: 0, rng, reports: VecDeque::new(), cookies: Cookies::default(), pulse }
     }
 
     pub(crate) fn report(&mut self) -> Option<Report> {
@@ -202,53 +192,29 @@ impl HttpBack {
     /// what that event leads to must happen before the one after it is read.
     pub(crate) fn chunk(&mut self, now: Time, id: CallId, chunk: &mut &[u8]) {
         let piece = std::mem::take(chunk);
-        let Some(call) = self.calls.get_mut(&id) else { return };
-        call.heard = now;
-        if *call.errand() == Errand::Stream {
-            self.pulse.beat(now);
+        let Self { calls, reports, config, pulse, .. } = self;
+        let event = calls.change(id, |call| {
+            call.heard = now;
+            let of_session = *call.errand() == Errand::Stream;
+            if of_session {
+                pulse.beat(now);
+            }
+            let State::AwaitEvents(sse) = &mut call.state else {
+                reports.extend(read(id, call, piece, config.max_message));
+                return None;
+            };
+            *chunk = piece;
+            let event = sse.next(chunk);
+            call.note_cursor();
+            let event = event?;
+            call.cursor.fruitless = 0;
+            Some((event, of_session))
+        });
+        match event.flatten() {
+            Some((event, true)) => self.stream_event(now, id, event),
+            Some((event, false)) => self.message_event(id, event),
+            None => {}
         }
-        self.partial -= call.partial();
-        let piece = call.belonging(piece);
-        match &mut call.state {
-            State::AwaitEvents(sse) => {
-                *chunk = piece;
-                let event = sse.next(chunk);
-                call.note_cursor();
-                self.partial += call.partial();
-                let Some(event) = event else { return };
-                call.cursor.fruitless = 0;
-                if *call.errand() == Errand::Stream {
-                    return self.stream_event(now, id, event);
-                }
-                return self.message_event(id, event);
-            }
-            State::AwaitBody(status, body) if body.len() + piece.len() <= self.config.max_message => {
-                body.extend_from_slice(piece);
-                // A body of known length need not wait for its end to be told.
-                let whole = call.length == Some(body.len());
-                if whole && !gone::says_gone(*status, body) {
-                    self.reports.push_back(Report::Body(id, *status, std::mem::take(body)));
-                    call.state = State::AwaitEnd;
-                }
-            }
-            State::AwaitBody(..) => {
-                call.state = State::AwaitEnd;
-                self.reports.push_back(Report::TooLong(id, None));
-            }
-            State::AwaitReason(_, body) => {
-                let room = LONGEST_REASON.saturating_sub(body.len()).min(piece.len());
-                body.extend_from_slice(piece.get(..room).unwrap_or_default());
-            }
-            State::AwaitAnswer(Exchange::Running) | State::AwaitEnd => {}
-            State::AwaitRetry(_)
-            | State::AwaitReconnect(_)
-            | State::AwaitEndpoint
-            | State::AwaitAnswer(Exchange::Over)
-            | State::AwaitHead => {
-                self.reports.push_back(Report::Note(Note::Unexpected(id)));
-            }
-        }
-        self.partial += call.partial();
     }
 
     pub(super) fn message_event(&mut self, id: CallId, event: Event) {
@@ -262,9 +228,7 @@ impl HttpBack {
 
     /// That many more bytes of a call's request have left.
     pub(crate) fn uploaded(&mut self, id: CallId, count: usize) {
-        if let Some(call) = self.calls.get_mut(&id) {
-            call.uploaded = call.uploaded.saturating_add(count);
-        }
+        self.calls.change(id, |call| call.uploaded = call.uploaded.saturating_add(count));
     }
 
     pub(crate) fn end(&mut self, now: Time, id: CallId) {
@@ -308,9 +272,9 @@ impl HttpBack {
     pub(crate) fn tick(&mut self, now: Time, paused: bool) {
         self.channel_tick(now);
         let due = |deadline: Option<Deadline>| deadline.filter(|deadline| deadline.at <= now);
-        for id in self.ids(|call| due(call.deadline(&self.config, paused)).is_some()) {
+        for id in self.ids(|call| due(call.deadline(self.calls.limits(), paused)).is_some()) {
             let Some(call) = self.take(id) else { continue };
-            match (due(call.limit(&self.config, paused)), &call.state) {
+            match (due(call.limit(self.calls.limits(), paused)), &call.state) {
                 (Some(limit), _) => self.expire(now, id, call, limit.why),
                 (None, State::AwaitReconnect(_)) => self.start_as(now, id, call, Way::Stream),
                 (None, _) => self.dispatch(now, id, call),
@@ -320,15 +284,15 @@ impl HttpBack {
 
     pub(crate) fn deadline(&self, paused: bool) -> Option<Deadline> {
         let channel = if let Link::Sse(channel) = &self.link { channel.deadline() } else { None };
-        self.calls.values().fold(channel, |first, call| earlier(first, call.deadline(&self.config, paused)))
+        earlier(channel, self.calls.deadline(paused))
     }
 
     /// May the response of that call be read? Above the budget for unfinished
     /// messages only the oldest of them goes on, so that it gets finished.
     pub(crate) fn wants(&self, id: CallId) -> bool {
-        let first = || self.calls.iter().find(|(_, call)| call.partial() > 0).map(|(id, _)| *id);
-        let few = self.partial < flow::slack(self.config.max_message);
-        self.calls.contains_key(&id) && (few || first() == Some(id))
+        let first = || self.calls.iter().find(|(_, call)| call.partial() > 0).map(|(id, _)| id);
+        let few = self.calls.held().partial < flow::slack(self.config.max_message);
+        self.calls.get(id).is_some() && (few || first() == Some(id))
     }
 
     /// How many calls there are.
@@ -338,58 +302,62 @@ impl HttpBack {
 
     /// Bytes of parcels that have not left.
     pub(crate) fn unsent(&self) -> usize {
-        self.calls.values().map(Call::unsent).sum()
+        self.calls.held().unsent
     }
 
     /// Bytes of parcels that may have to be sent, or sent again.
     pub(crate) fn kept(&self) -> usize {
-        self.calls.values().map(|call| call.parcel.body.len()).sum()
+        self.calls.held().kept
     }
 
     /// The call for a request of our own that has not been answered.
     pub(crate) fn own(&self, id: &Id) -> Option<CallId> {
-        self.calls.iter().find(|(_, call)| call.errand().own() == Some(id)).map(|(call, _)| *call)
+        self.calls.iter().find(|(_, call)| call.errand().own() == Some(id)).map(|(call, _)| call)
     }
 
     /// The errand of a call that is still under way.
     pub(crate) fn errand(&self, id: CallId) -> Option<&Errand> {
-        self.calls.get(&id).map(Call::errand)
+        self.calls.get(id).map(Call::errand)
     }
 
     /// The session id that the response to an errand offered.
     pub(crate) fn offered(&self, errand: &Errand) -> Option<HeaderValue> {
-        let mut calls = self.calls.values().filter(|call| call.errand() == errand);
-        calls.find_map(|call| call.offered.clone())
+        let mut calls = self.calls.iter().filter(|(_, call)| call.errand() == errand);
+        calls.find_map(|(_, call)| call.offered.clone())
     }
 
     /// There is something the server has not taken, or not answered.
     pub(crate) fn busy(&self) -> bool {
-        self.calls.values().any(Call::busy)
+        self.calls.iter().any(|(_, call)| call.busy())
     }
 
     /// Nothing more is expected of that call.
     pub(crate) fn settle(&mut self, id: CallId) {
-        let Some(call) = self.calls.get_mut(&id) else { return };
-        call.parcel = Parcel::new(Errand::Settled, Bytes::new());
-        if call.waiting() {
+        let waits = self.calls.change(id, |call| {
+            call.parcel = Parcel::new(Errand::Settled, Bytes::new());
+            let waits = call.waiting();
+            if matches!(call.state, State::AwaitAnswer(_)) {
+                call.state = State::AwaitEnd;
+            }
+            waits
+        });
+        if waits == Some(true) {
             self.take(id);
-        } else if matches!(call.state, State::AwaitAnswer(_)) {
-            call.state = State::AwaitEnd;
         }
     }
 
     /// Nobody waits for the answer to this request any more. `true` if the
     /// server cannot have seen it.
     pub(crate) fn forget(&mut self, request: &Id) -> bool {
-        let unseen = self.unseen(request);
-        self.ids(|call| call.errand().request() == Some(request)).into_iter().for_each(|id| self.settle(id));
+        let calls = self.ids(|call| call.errand().request() == Some(request));
+        let unseen = calls.iter().any(|id| self.calls.get(*id).is_some_and(Call::unseen));
+        calls.into_iter().for_each(|id| self.settle(id));
         unseen
     }
 
     /// The server cannot have seen this request.
     pub(crate) fn unseen(&self, request: &Id) -> bool {
-        let unseen = |call: &Call| call.unsent_message() && call.parcel.delivered == Delivered::No;
-        self.calls.values().any(|call| call.errand().request() == Some(request) && unseen(call))
+        self.calls.iter().any(|(_, call)| call.errand().request() == Some(request) && call.unseen())
     }
 
     /// Drops every call.
@@ -416,7 +384,7 @@ impl HttpBack {
     }
 
     pub(super) fn ids(&self, wanted: impl Fn(&Call) -> bool) -> Vec<CallId> {
-        self.calls.iter().filter(|(_, call)| wanted(call)).map(|(id, _)| *id).collect()
+        self.calls.ids(wanted)
     }
 
     pub(super) fn keep(&mut self, id: CallId, mut call: Call, state: State) {
@@ -425,14 +393,11 @@ impl HttpBack {
     }
 
     pub(super) fn put(&mut self, id: CallId, call: Call) {
-        self.partial += call.partial();
-        self.calls.insert(id, call);
+        self.calls.put(id, call);
     }
 
     pub(super) fn take(&mut self, id: CallId) -> Option<Call> {
-        let call = self.calls.remove(&id)?;
-        self.partial -= call.partial();
-        Some(call)
+        self.calls.take(id)
     }
 
     fn unexpected(&mut self, id: CallId, call: Call) {
@@ -462,13 +427,42 @@ impl HttpBack {
     /// The failure of a message over the limit in the response to a call.
     pub(crate) fn too_long(&self, id: CallId) -> Failure {
         let failure = Failure::too_long(self.config.max_message);
-        self.calls.get(&id).map_or(failure.clone(), |call| call.parcel.failure(failure))
+        self.calls.get(id).map_or(failure.clone(), |call| call.parcel.failure(failure))
     }
 
     /// A failure of a request from outside, with what its call knows.
     pub(crate) fn failure(&self, request: &Id, failure: Failure) -> Failure {
-        let mut calls = self.calls.values();
-        let call = calls.find(|call| call.errand().request() == Some(request));
-        call.map_or(failure.clone(), |call| call.parcel.failure(failure))
+        let call = self.calls.iter().find(|(_, call)| call.errand().request() == Some(request));
+        call.map_or(failure.clone(), |(_, call)| call.parcel.failure(failure))
+    }
+}
+
+/// Takes a piece of a response that is no event stream.
+fn read(id: CallId, call: &mut Call, piece: &[u8], most: usize) -> Option<Report> {
+    let piece = call.belonging(piece);
+    match &mut call.state {
+        State::AwaitBody(status, body) if body.len() + piece.len() <= most => {
+            body.extend_from_slice(piece);
+            // A body of known length need not wait for its end to be told.
+            let whole = call.length == Some(body.len()) && !gone::says_gone(*status, body);
+            let body = whole.then(|| Report::Body(id, *status, std::mem::take(body)))?;
+            call.state = State::AwaitEnd;
+            Some(body)
+        }
+        State::AwaitBody(..) => {
+            call.state = State::AwaitEnd;
+            Some(Report::TooLong(id, None))
+        }
+        State::AwaitReason(_, body) => {
+            let room = LONGEST_REASON.saturating_sub(body.len()).min(piece.len());
+            body.extend_from_slice(piece.get(..room).unwrap_or_default());
+            None
+        }
+        State::AwaitEvents(_) | State::AwaitAnswer(Exchange::Running) | State::AwaitEnd => None,
+        State::AwaitRetry(_)
+        | State::AwaitReconnect(_)
+        | State::AwaitEndpoint
+        | State::AwaitAnswer(Exchange::Over)
+        | State::AwaitHead => Some(Report::Note(Note::Unexpected(id))),
     }
 }

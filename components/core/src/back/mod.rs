@@ -3,6 +3,7 @@
 //! choice of ids must not enter.
 
 mod call;
+mod calls;
 mod channel;
 mod cookies;
 mod detect;

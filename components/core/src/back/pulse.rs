@@ -66,14 +66,14 @@ impl Pulse {
 impl HttpBack {
     /// A sign of life for a request came by another way.
     pub(crate) fn touch(&mut self, now: Time, id: &Id) {
-        for call in self.calls.values_mut().filter(|call| call.errand().request() == Some(id)) {
-            (call.heard, call.sent) = (now, now);
+        for id in self.ids(|call| call.errand().request() == Some(id)) {
+            self.calls.change(id, |call| (call.heard, call.sent) = (now, now));
         }
     }
 
     /// The client has answered: the server's silence counts from here.
     pub(crate) fn touch_all(&mut self, now: Time) {
-        self.calls.values_mut().for_each(|call| (call.heard, call.sent) = (now, now));
+        self.calls.change_all(|call| (call.heard, call.sent) = (now, now));
     }
 
     /// When the server of an open session is to be asked for a sign of life.
@@ -89,9 +89,7 @@ impl HttpBack {
     /// Time has passed in which nothing could be heard or said: nobody is to
     /// blame for the silence, and streams may be dead without knowing it.
     pub(crate) fn woke(&mut self, now: Time) {
-        for call in self.calls.values_mut() {
-            (call.heard, call.sent) = (now, now);
-        }
+        self.touch_all(now);
         self.pulse.doubt(now);
         for id in self.ids(|call| *call.errand() == Errand::Listen && !call.waiting()) {
             if let Some(call) = self.take(id) {

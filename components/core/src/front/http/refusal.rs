@@ -72,17 +72,23 @@ pub(super) fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
 
 /// The client reads all of these. One that says nothing reads anything.
 pub(super) fn accepts(headers: &HeaderMap, wanted: &[&str]) -> Result<(), Refusal> {
-    let lists: Vec<_> = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
-    let ranges = || lists.iter().flat_map(|list| list.split(',')).filter_map(|range| range.split(';').next());
-    let fits = |range: &str, wanted: &str| {
-        let range = range.trim();
-        let whole = wanted.split('/').next().is_some_and(|kind| range.eq_ignore_ascii_case(&format!("{kind}/*")));
-        range == "*/*" || whole || range.eq_ignore_ascii_case(wanted)
-    };
-    if lists.is_empty() || wanted.iter().all(|wanted| ranges().any(|range| fits(range, wanted))) {
+    let lists = || headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let ranges = || lists().flat_map(|list| list.split(',')).filter_map(|range| range.split(';').next());
+    if lists().next().is_none() || wanted.iter().all(|wanted| ranges().any(|range| fits(range.trim(), wanted))) {
         return Ok(());
     }
     Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, format!("the Accept header must list {}", wanted.join(" and "))))
+}
+
+/// Whether a range, such as `text/*`, has this type in it.
+fn fits(range: &str, wanted: &str) -> bool {
+    let ((kind, form), (wanted_kind, wanted_form)) = (halves(range), halves(wanted));
+    let same_kind = kind.eq_ignore_ascii_case(wanted_kind);
+    range == "*/*" || (same_kind && (form == "*" || form.eq_ignore_ascii_case(wanted_form)))
+}
+
+fn halves(range: &str) -> (&str, &str) {
+    range.split_once('/').unwrap_or_default()
 }
 
 /// The protocol version of the request is the agreed one, or one that we know.

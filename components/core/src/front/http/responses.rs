@@ -4,23 +4,29 @@
 
 use crate::boundary::{ExchangeId, Output};
 use crate::config::HttpFace;
-use crate::time::{Deadline, Time, Why, earlier};
+use crate::time::{Deadline, Time, Why};
+use crate::timetable::{Timed, Timetable};
 use bytes::Bytes;
 use http::response;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 #[derive(Debug)]
 pub(super) struct Responses {
-    live: BTreeMap<ExchangeId, Response>,
+    live: Timetable<ExchangeId, Response>,
     outputs: VecDeque<Output>,
     /// Bytes that clients have not taken: the sum over all.
     unread: usize,
-    /// How long a response waits for something to begin with.
+}
+
+/// How long responses are left alone.
+#[derive(Debug)]
+struct Terms {
+    /// While they wait for something to begin with.
     hold: Duration,
-    /// After how much silence a stream gets a sign of life.
+    /// Until a silent stream gets a sign of life.
     heartbeat: Duration,
-    /// How long a client may let a response lie unread.
+    /// While the client lets them lie unread.
     patience: Duration,
 }
 
@@ -42,7 +48,8 @@ struct Response {
 impl Responses {
     pub(super) fn new(face: &HttpFace) -> Self {
         let &HttpFace { hold, heartbeat, patience, .. } = face;
-        Self { live: BTreeMap::new(), outputs: VecDeque::new(), unread: 0, hold, heartbeat, patience }
+        let terms = Terms { hold, heartbeat, patience };
+        Self { live: Timetable::new(terms), outputs: VecDeque::new(), unread: 0 }
     }
 
     /// The next thing to do, in order.
@@ -57,16 +64,16 @@ impl Responses {
 
     /// A client waits for this one, or reads it.
     pub(super) fn is_live(&self, id: ExchangeId) -> bool {
-        self.live.contains_key(&id)
+        self.live.get(id).is_some()
     }
 
     /// All that has been sent of it was taken.
     pub(super) fn is_read(&self, id: ExchangeId) -> bool {
-        self.live.get(&id).is_none_or(|response| response.unread == 0)
+        self.live.get(id).is_none_or(|response| response.unread == 0)
     }
 
     pub(super) fn all(&self) -> Vec<ExchangeId> {
-        self.live.keys().copied().collect()
+        self.live.iter().map(|(id, _)| id).collect()
     }
 
     /// A response is owed, which carries this stream.
@@ -76,19 +83,16 @@ impl Responses {
 
     /// Lets a response wait for something to begin with.
     pub(super) fn hold(&mut self, id: ExchangeId) {
-        if let Some(response) = self.live.get_mut(&id) {
-            response.held = true;
-        }
+        self.live.change(id, |response| response.held = true);
     }
 
     pub(super) fn is_held(&self, id: ExchangeId) -> bool {
-        self.live.get(&id).is_some_and(|response| response.held)
+        self.live.get(id).is_some_and(|response| response.held)
     }
 
     /// Lets it wait no longer; returns the stream that it carries, if it has waited.
     pub(super) fn release(&mut self, id: ExchangeId) -> Option<u64> {
-        let response = self.live.get_mut(&id)?;
-        std::mem::take(&mut response.held).then_some(response.stream)?
+        self.live.change(id, |response| std::mem::take(&mut response.held).then_some(response.stream)?)?
     }
 
     pub(super) fn begin(&mut self, id: ExchangeId, parts: response::Parts) {
@@ -98,45 +102,48 @@ impl Responses {
     }
 
     pub(super) fn send(&mut self, now: Time, id: ExchangeId, bytes: Bytes) {
-        let Some(response) = self.live.get_mut(&id) else { return };
-        if response.unread == 0 {
-            response.taken = now;
+        let sent = self.live.change(id, |response| {
+            if response.unread == 0 {
+                response.taken = now;
+            }
+            response.written = now;
+            response.unread += bytes.len();
+        });
+        if sent.is_some() {
+            self.unread += bytes.len();
+            self.outputs.push_back(Output::Send(id, bytes));
         }
-        response.written = now;
-        response.unread += bytes.len();
-        self.unread += bytes.len();
-        self.outputs.push_back(Output::Send(id, bytes));
     }
 
     /// Nothing more is sent; returns the stream that it carried till now.
     pub(super) fn finish(&mut self, id: ExchangeId) -> Option<u64> {
-        let response = self.live.get_mut(&id)?;
-        if std::mem::replace(&mut response.finished, true) {
-            return None;
-        }
+        let finished = self.live.change(id, |response| std::mem::replace(&mut response.finished, true))?;
+        let Response { stream, unread, .. } = *self.live.get(id).filter(|_| !finished)?;
         self.outputs.push_back(Output::Finish(id));
-        let stream = response.stream;
-        if response.unread == 0 {
-            self.live.remove(&id);
+        if unread == 0 {
+            self.live.remove(id);
         }
         stream
     }
 
     /// The client took that much.
     pub(super) fn taken(&mut self, now: Time, id: ExchangeId, count: usize) {
-        let Some(response) = self.live.get_mut(&id) else { return };
-        let count = count.min(response.unread);
-        response.unread -= count;
-        response.taken = now;
+        let taken = self.live.change(id, |response| {
+            let count = count.min(response.unread);
+            response.unread -= count;
+            response.taken = now;
+            (count, response.finished && response.unread == 0)
+        });
+        let Some((count, over)) = taken else { return };
         self.unread -= count;
-        if response.finished && response.unread == 0 {
-            self.live.remove(&id);
+        if over {
+            self.live.remove(id);
         }
     }
 
     /// Nobody reads it any more; returns the stream that it carried.
     pub(super) fn forget(&mut self, id: ExchangeId) -> Option<u64> {
-        let response = self.live.remove(&id)?;
+        let response = self.live.remove(id)?;
         self.unread -= response.unread;
         response.stream
     }
@@ -150,22 +157,26 @@ impl Responses {
     }
 
     pub(super) fn deadline(&self) -> Option<Deadline> {
-        self.live.values().fold(None, |first, response| earlier(first, self.due(response)))
+        self.live.first()
     }
 
     /// What is due, and why.
     pub(super) fn overdue(&self, now: Time) -> Vec<(ExchangeId, Why)> {
-        let due = |response: &Response| self.due(response).filter(|deadline| deadline.at <= now);
-        self.live.iter().filter_map(|(id, response)| Some((*id, due(response)?.why))).collect()
+        let due = |response: &Response| response.due(self.live.terms()).filter(|deadline| deadline.at <= now);
+        self.live.iter().filter_map(|(id, response)| Some((id, due(response)?.why))).collect()
     }
+}
 
-    /// When a response is given up, or gets a sign of life.
-    fn due(&self, response: &Response) -> Option<Deadline> {
-        if response.unread > 0 {
-            return Some(Deadline { at: response.taken.after(self.patience), why: Why::Unread });
+impl Timed for Response {
+    type Terms = Terms;
+
+    /// When it is given up, or gets a sign of life.
+    fn due(&self, terms: &Terms) -> Option<Deadline> {
+        if self.unread > 0 {
+            return Some(Deadline { at: self.taken.after(terms.patience), why: Why::Unread });
         }
-        response.stream?;
-        let silence = if response.held { self.hold } else { self.heartbeat };
-        Some(Deadline { at: response.written.after(silence), why: Why::Heartbeat })
+        self.stream?;
+        let silence = if self.held { terms.hold } else { terms.heartbeat };
+        Some(Deadline { at: self.written.after(silence), why: Why::Heartbeat })
     }
 }

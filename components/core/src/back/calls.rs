@@ -1,0 +1,116 @@
+//! The calls under way, and how many bytes they hold together. A call is changed
+//! only through here, so that the sums fit the calls at any time. What a call
+//! leads to must not enter.
+
+use super::call::{Call, Limits};
+use crate::boundary::CallId;
+use crate::time::{Deadline, earlier};
+use crate::timetable::{Timed, Timetable};
+
+#[derive(Debug)]
+pub(super) struct Calls {
+    table: Timetable<CallId, Call>,
+    /// The sum over all.
+    held: Held,
+}
+
+/// Bytes of one call, or of all.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Held {
+    /// Of parcels that may have to be sent, or sent again.
+    pub(super) kept: usize,
+    /// Of parcels that have not left.
+    pub(super) unsent: usize,
+    /// Of responses that are not finished.
+    pub(super) partial: usize,
+}
+
+impl Timed for Call {
+    type Terms = Limits;
+
+    fn due(&self, limits: &Limits) -> Option<Deadline> {
+        self.deadline(limits, false)
+    }
+}
+
+impl Calls {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self { table: Timetable::new(limits), held: Held::default() }
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        self.table.terms()
+    }
+
+    pub(super) fn get(&self, id: CallId) -> Option<&Call> {
+        self.table.get(id)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (CallId, &Call)> {
+        self.table.iter()
+    }
+
+    pub(super) fn ids(&self, wanted: impl Fn(&Call) -> bool) -> Vec<CallId> {
+        self.iter().filter(|(_, call)| wanted(call)).map(|(id, _)| id).collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Bytes of all calls.
+    pub(super) fn held(&self) -> Held {
+        self.held
+    }
+
+    /// Takes a call in, under an id that no other has.
+    pub(super) fn put(&mut self, id: CallId, call: Call) {
+        self.count(Held::default(), Held::by(&call));
+        self.table.insert(id, call);
+    }
+
+    pub(super) fn take(&mut self, id: CallId) -> Option<Call> {
+        let call = self.table.remove(id)?;
+        self.count(Held::by(&call), Held::default());
+        Some(call)
+    }
+
+    pub(super) fn change<R>(&mut self, id: CallId, change: impl FnOnce(&mut Call) -> R) -> Option<R> {
+        let (before, result, after) = self.table.change(id, |call| {
+            let before = Held::by(call);
+            let result = change(call);
+            (before, result, Held::by(call))
+        })?;
+        self.count(before, after);
+        Some(result)
+    }
+
+    pub(super) fn change_all(&mut self, change: impl Fn(&mut Call)) {
+        for id in self.ids(|_| true) {
+            self.change(id, &change);
+        }
+    }
+
+    /// When the first call is to be looked at. `paused` as for [`Call::limit`].
+    pub(super) fn deadline(&self, paused: bool) -> Option<Deadline> {
+        if paused {
+            let all = self.iter().map(|(_, call)| call.deadline(self.limits(), paused));
+            return all.fold(None, earlier);
+        }
+        self.table.first()
+    }
+
+    fn count(&mut self, before: Held, after: Held) {
+        self.held = Held {
+            kept: self.held.kept - before.kept + after.kept,
+            unsent: self.held.unsent - before.unsent + after.unsent,
+            partial: self.held.partial - before.partial + after.partial,
+        };
+    }
+}
+
+impl Held {
+    fn by(call: &Call) -> Self {
+        Self { kept: call.parcel.body.len(), unsent: call.unsent(), partial: call.partial() }
+    }
+}

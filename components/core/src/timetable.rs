@@ -1,0 +1,116 @@
+//! A table of things that are due at some time, or never. It knows which is due
+//! first without looking at all of them. What a time means, and what happens
+//! then, is for whoever keeps the table.
+
+use crate::time::{Deadline, Time};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Something that may be due. When, follows from itself and from terms that do
+/// not change.
+pub(crate) trait Timed {
+    type Terms;
+
+    fn due(&self, terms: &Self::Terms) -> Option<Deadline>;
+}
+
+#[derive(Debug)]
+pub(crate) struct Timetable<K, V: Timed> {
+    terms: V::Terms,
+    /// Changed only together with `order`.
+    rows: BTreeMap<K, V>,
+    /// The times of all rows that have one.
+    order: BTreeSet<(Time, K)>,
+}
+
+impl<K: Copy + Ord, V: Timed> Timetable<K, V> {
+    pub(crate) fn new(terms: V::Terms) -> Self {
+        Self { terms, rows: BTreeMap::new(), order: BTreeSet::new() }
+    }
+
+    pub(crate) fn terms(&self) -> &V::Terms {
+        &self.terms
+    }
+
+    pub(crate) fn get(&self, key: K) -> Option<&V> {
+        self.rows.get(&key)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (K, &V)> {
+        self.rows.iter().map(|(key, row)| (*key, row))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(crate) fn insert(&mut self, key: K, row: V) {
+        let time = time(&row, &self.terms);
+        let old = self.rows.insert(key, row).and_then(|old| self::time(&old, &self.terms));
+        self.reorder(key, old, time);
+    }
+
+    pub(crate) fn remove(&mut self, key: K) -> Option<V> {
+        let row = self.rows.remove(&key)?;
+        self.reorder(key, time(&row, &self.terms), None);
+        Some(row)
+    }
+
+    pub(crate) fn change<R>(&mut self, key: K, change: impl FnOnce(&mut V) -> R) -> Option<R> {
+        let row = self.rows.get_mut(&key)?;
+        let before = time(row, &self.terms);
+        let result = change(row);
+        let after = time(row, &self.terms);
+        self.reorder(key, before, after);
+        Some(result)
+    }
+
+    /// The first time at which something is due; of several at once, that of the
+    /// least key.
+    pub(crate) fn first(&self) -> Option<Deadline> {
+        let (_, key) = self.order.first()?;
+        self.get(*key)?.due(&self.terms)
+    }
+
+    fn reorder(&mut self, key: K, before: Option<Time>, after: Option<Time>) {
+        if before != after {
+            before.map(|at| self.order.remove(&(at, key)));
+            after.map(|at| self.order.insert((at, key)));
+        }
+    }
+}
+
+fn time<V: Timed>(row: &V, terms: &V::Terms) -> Option<Time> {
+    row.due(terms).map(|deadline| deadline.at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+    use crate::time::{Why, earlier};
+
+    impl Timed for Option<u64> {
+        type Terms = u64;
+
+        fn due(&self, wait: &u64) -> Option<Deadline> {
+            self.map(|since| Deadline { at: Time(since + wait), why: Why::Retry })
+        }
+    }
+
+    #[test]
+    fn the_first_time_is_that_of_all_rows_whatever_happens_to_them() {
+        let (mut table, mut rng) = (Timetable::new(7), Rng::new(1));
+        for _ in 0..10_000 {
+            let (key, since) = (rng.below(20), Some(rng.below(50)).filter(|since| *since < 40));
+            match rng.below(3) {
+                0 => table.insert(key, since),
+                1 => drop(table.remove(key)),
+                _ => drop(table.change(key, |row| *row = since)),
+            }
+            let all = table.iter().fold(None, |first, (_, row)| earlier(first, row.due(table.terms())));
+            assert_eq!(table.first(), all);
+            assert_eq!(table.order.len(), table.iter().filter(|(_, row)| row.is_some()).count());
+        }
+        assert!(table.len() > 5);
+    }
+}
