@@ -15,7 +15,7 @@ pub(super) struct Calls {
 }
 
 /// Bytes of one call, or of all.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Held {
     /// Of parcels that may have to be sent, or sent again.
     pub(super) kept: usize,
@@ -112,5 +112,53 @@ impl Calls {
 impl Held {
     fn by(call: &Call) -> Self {
         Self { kept: call.parcel.body.len(), unsent: call.unsent(), partial: call.partial() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::call::State;
+    use super::*;
+    use crate::config::Config;
+    use crate::era::legacy::Session;
+    use crate::parcel::{Errand, Parcel};
+    use crate::rng::Rng;
+    use crate::time::Time;
+    use std::ops::Add;
+
+    impl Add for Held {
+        type Output = Self;
+
+        fn add(self, other: Self) -> Self {
+            let Self { kept, unsent, partial } = self;
+            Self { kept: kept + other.kept, unsent: unsent + other.unsent, partial: partial + other.partial }
+        }
+    }
+
+    fn call(rng: &mut Rng) -> Call {
+        let body = vec![0; usize::try_from(rng.below(9)).unwrap()];
+        let url = "http://h/".parse().unwrap();
+        Call::new(Time(0), Parcel::new(Errand::Notification, body), url, Session::default())
+    }
+
+    #[test]
+    fn the_sums_are_those_of_all_calls_whatever_happens_to_them() {
+        let limits = Limits::new(&Config::new("http://h/").unwrap());
+        let (mut calls, mut rng, mut last) = (Calls::new(limits), Rng::new(1), 0_u64);
+        for _ in 0..10_000 {
+            let id = CallId(last.saturating_sub(rng.below(8)));
+            match rng.below(5) {
+                0 | 1 => {
+                    last += 1;
+                    calls.put(CallId(last), call(&mut rng));
+                }
+                2 => drop(calls.take(id)),
+                3 => drop(calls.change(id, |call| call.uploaded += 1)),
+                _ => drop(calls.change(id, |call| call.state = State::AwaitBody(http::StatusCode::OK, vec![0; 5]))),
+            }
+            let all = calls.iter().map(|(_, call)| Held::by(call)).fold(Held::default(), Add::add);
+            assert_eq!(calls.held(), all);
+        }
+        assert!(calls.len() > 100 && calls.held().partial > 0 && calls.held().unsent > 0);
     }
 }
