@@ -2,7 +2,7 @@
 //! bodies of sessions pass through it untouched.
 
 use crate::answer;
-use crate::known::{Known, PASSED};
+use crate::known::Known;
 use crate::page;
 use crate::platform::{self, Fail};
 use crate::settings::{self, Access, Read, Settings};
@@ -21,12 +21,7 @@ use worker::js_sys::Promise;
 use worker::web_sys::Request;
 use worker::{Env, Response, Result, Url};
 
-/// The headers that are looked at, after those that are passed on.
-const LOOKED_AT: &str = "content-length origin host authorization";
-
 thread_local! {
-    /// The names of all headers that are looked at.
-    static NAMES: String = PASSED.iter().fold(String::new(), |names, name| names + name.as_str() + " ") + LOOKED_AT;
     /// The response where a session is unknown, or does not answer.
     static FAILED: Fail = Closure::new(|unknown, origin: Option<String>| {
         failed(unknown, origin.as_deref()).map_or(JsValue::UNDEFINED, answer::raw)
@@ -100,7 +95,7 @@ pub(crate) fn answer(request: Request, env: Env) -> Promise {
 
 /// Answers a request, if that can be done at once.
 fn answer_now(request: &Request, env: &Env) -> Result<Answer> {
-    let seen = NAMES.with(|names| platform::glance(request, names));
+    let seen = platform::glance(request);
     let (asked, read) = (Asked::new(&seen), settings::current(env));
     let (settings, name) = match enter(&asked, &read)? {
         Ok(way) => way,

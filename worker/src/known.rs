@@ -5,7 +5,7 @@ use crate::shell::Asker;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// The headers that are passed on.
+/// The headers that are passed on, in the order in which the edge sees them.
 pub(crate) const PASSED: [HeaderName; 5] = [
     ACCEPT,
     CONTENT_TYPE,
@@ -32,14 +32,11 @@ pub(crate) struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    /// In no header does a tab mean more than a space, and at its ends neither
-    /// means anything.
+    /// No value has a tab in it.
     pub(crate) fn write(&self) -> String {
         let Self { length, upstream, principal, origin, credentials, passed } = self;
         let [accept, kind, last, version, session] = passed;
-        [length, upstream, principal, origin, credentials, accept, kind, last, version, session]
-            .map(|value| value.replace('\t', " "))
-            .join("\t")
+        [*length, upstream, principal, origin, credentials, accept, kind, last, version, session].join("\t")
     }
 
     pub(crate) fn read(text: &'a str) -> Self {

@@ -1,9 +1,12 @@
 //! The machine itself, and what it has begun: responses, ticks, things to keep.
 
 use crate::keep::Kept;
-use crate::outlet::Outlet;
+use crate::lines;
+use crate::outlet::{Head, Outlet};
 use crate::platform;
 use crate::shell::{Owner, Shell, log, now, number};
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Uri};
 use mcp_proxy_core::{
     Blame, CallId, Config, ExchangeId, Exit, Input, Keepsake, Note, Output, Proxy, Sink, Source, Time,
 };
@@ -28,7 +31,13 @@ pub(crate) struct Machine {
     paused: Vec<CallId>,
     /// When the next tick is due.
     timer: Option<Timer>,
+    /// How the traffic makes calls, and begins responses.
+    address: Option<Address>,
+    head: Option<Head>,
 }
+
+/// Where a call goes, and with which headers.
+type Address = (Method, Uri, HeaderMap);
 
 /// A tick that is due. Dropped, it is not.
 pub(crate) struct Timer {
@@ -65,6 +74,8 @@ impl Machine {
             calls: BTreeSet::new(),
             paused: Vec::new(),
             timer: None,
+            address: None,
+            head: None,
         }
     }
 
@@ -140,7 +151,7 @@ impl Machine {
                 match output {
                     Output::Call(id, request) => {
                         self.calls.insert(id);
-                        shell.call(id, &request);
+                        self.call(shell, id, &request);
                     }
                     Output::Cancel(id) => {
                         self.calls.remove(&id);
@@ -183,10 +194,20 @@ impl Machine {
         }
     }
 
+    /// Makes a call.
+    fn call(&mut self, shell: &Shell, id: CallId, request: &Request<Bytes>) {
+        let (method, url, headers) = (request.method(), request.uri(), request.headers());
+        if !self.address.as_ref().is_some_and(|known| (&known.0, &known.1, &known.2) == (method, url, headers)) {
+            shell.traffic.address(method.as_str(), &url.to_string(), &lines::write(headers));
+            self.address = Some((method.clone(), url.clone(), headers.clone()));
+        }
+        drop(shell.traffic.call(number(id.0), request.body()));
+    }
+
     /// Begins a response. If that is all of it, it has been taken.
     fn begin(&mut self, shell: &Shell, now: u64, id: ExchangeId) {
         let Some(outlet) = self.outlets.get_mut(&id) else { return };
-        if let Some(length) = outlet.begin(number(id.0), &shell.traffic) {
+        if let Some(length) = outlet.begin(number(id.0), &shell.traffic, &mut self.head) {
             self.outlets.remove(&id);
             shell.answered(now);
             self.proxy.handle(Time(now), Input::Flushed(Sink::Exchange(id), length));

@@ -6,6 +6,7 @@ use crate::answer;
 use crate::lines;
 use crate::platform::{Pipe, Traffic};
 use http::response::Parts;
+use http::{HeaderMap, StatusCode};
 
 /// Where the machine writes.
 #[derive(Debug)]
@@ -15,6 +16,9 @@ pub(crate) struct Outlet {
     head: Option<Parts>,
     way: Way,
 }
+
+/// How a response begins, and for whom.
+pub(crate) type Head = (StatusCode, HeaderMap, Option<String>);
 
 #[derive(Debug)]
 enum Way {
@@ -72,19 +76,19 @@ impl Outlet {
     }
 
     /// Begins the response if the machine has; says how long it is, if that was
-    /// all of it.
-    pub(crate) fn begin(&mut self, id: u32, traffic: &Traffic) -> Option<usize> {
-        let (parts, Way::Held(held, end)) = (self.head.take()?, &self.way) else { return None };
-        let status = parts.status.as_u16();
-        let mut headers = lines::write(&parts.headers);
-        for (name, value) in self.origin.iter().flat_map(|origin| answer::sharing(origin)) {
-            headers.extend([name, "\n", value, "\n"]);
+    /// all of it. `known` is how the traffic began a response last.
+    pub(crate) fn begin(&mut self, id: u32, traffic: &Traffic, known: &mut Option<Head>) -> Option<usize> {
+        let (Parts { status, headers, .. }, Way::Held(held, end)) = (self.head.take()?, &self.way) else { return None };
+        let head = (status, headers, self.origin.clone());
+        if known.as_ref() != Some(&head) {
+            say(&head, traffic);
+            *known = Some(head);
         }
         if *end == Some(End::Finished) {
-            traffic.whole(id, status, &headers, held);
+            traffic.whole(id, held);
             return Some(held.len());
         }
-        let pipe = traffic.stream(id, status, &headers);
+        let pipe = traffic.stream(id);
         if !held.is_empty() {
             pipe.write(held);
         }
@@ -94,4 +98,13 @@ impl Outlet {
         self.way = Way::Open(pipe);
         None
     }
+}
+
+/// Tells the traffic how responses begin.
+fn say((status, headers, origin): &Head, traffic: &Traffic) {
+    let mut headers = lines::write(headers);
+    for (name, value) in origin.iter().flat_map(|origin| answer::sharing(origin)) {
+        headers.extend([name, "\n", value, "\n"]);
+    }
+    traffic.head(status.as_u16(), &headers);
 }

@@ -50,10 +50,28 @@ export function secret() {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** A line for the method and the URL of a request, and for each of these headers; NUL where there is none. */
-export function glance(request, names) {
-  const values = names.split(" ").map((name) => request.headers.get(name) ?? "\0");
-  return [request.method, request.url, ...values].join("\n");
+/** The headers that the edge looks at, in this order. */
+const LOOKED_AT = [
+  "accept",
+  "content-type",
+  "last-event-id",
+  "mcp-protocol-version",
+  "mcp-session-id",
+  "content-length",
+  "origin",
+  "host",
+  "authorization",
+];
+
+/**
+ * A line for the method and the URL of a request, and for each of those headers; NUL where there is
+ * none. In no header does a tab mean more than a space, and at its ends neither means anything.
+ */
+export function glance(request) {
+  const { headers } = request;
+  let lines = `${request.method}\n${request.url}`;
+  for (const name of LOOKED_AT) lines += `\n${headers.get(name) ?? "\0"}`;
+  return lines.replaceAll("\t", " ");
 }
 
 /** All headers as lines: name, value, name, value… */
@@ -63,21 +81,12 @@ function linesOf(headers) {
   return lines;
 }
 
-/** The same the other way round. What was made last is mostly what is wanted next. */
-class Fields {
-  #lines;
-  #headers;
-
-  of(lines) {
-    if (lines !== this.#lines) {
-      const headers = new Headers();
-      const parts = lines.split("\n");
-      for (let at = 0; at + 1 < parts.length; at += 2) headers.set(parts[at], parts[at + 1]);
-      this.#lines = lines;
-      this.#headers = headers;
-    }
-    return this.#headers;
-  }
+/** The same the other way round. */
+function headersOf(lines) {
+  const headers = new Headers();
+  const parts = lines.split("\n");
+  for (let at = 0; at + 1 < parts.length; at += 2) headers.set(parts[at], parts[at + 1]);
+  return headers;
 }
 
 /**
@@ -105,15 +114,20 @@ export async function forward(env, name, request, known, fail) {
 }
 
 /** The body of a request; nothing if it is longer than the limit. */
-async function body(request, limit, length) {
-  if (length >= 0) return length <= limit ? request.bytes() : drain(request.body);
-  if (!request.body) return new Uint8Array();
+function body(request, limit, length) {
+  if (length >= 0) return length <= limit ? request.arrayBuffer() : drain(request.body);
+  return counted(request, limit);
+}
+
+/** The same, where nobody has said how long it is. */
+async function counted(request, limit) {
+  if (!request.body) return new ArrayBuffer();
   const pieces = [];
   let size = 0;
   const reader = request.body.getReader();
   for (;;) {
     const { done, value } = await reader.read();
-    if (done) return new Uint8Array(await new Blob(pieces).arrayBuffer());
+    if (done) return new Blob(pieces).arrayBuffer();
     size += value.length;
     if (size > limit) break;
     pieces.push(value);
@@ -132,9 +146,9 @@ export async function drain(stream) {
 /** The body of a response, if it is short; the length of what is compressed says little about that. */
 function shortBody(response) {
   const length = response.headers.get("content-length");
-  if (length === "0" || !response.body) return new Uint8Array();
+  if (length === "0" || !response.body) return new ArrayBuffer();
   const isShort = length !== null && length <= SHORT && !response.headers.has("content-encoding");
-  return isShort ? response.bytes() : undefined;
+  return isShort ? response.arrayBuffer() : undefined;
 }
 
 /** What passes between a session and the world. It waits, so that the machine need not. */
@@ -151,16 +165,19 @@ export class Traffic {
   #owed = new Map();
   /** What is under way with the server. */
   #calls = new Map();
-  #sent = new Fields();
-  #answered = new Fields();
+  /** How calls are made, and responses begun, until it is said otherwise. */
+  #request;
+  #response;
+  /** The headers that a call was last answered with, as lines. */
+  #heard;
   /** Controllers of calls that have ended, for those to come: each takes a while to make. */
   #spare = [];
 
   /**
-   * Says `begun(id, status, headers, body)` when a call is answered, with the body if that is short;
-   * else `piece(id, bytes)` for what comes of it. Both say whether more is wanted. Then `ended(id,
-   * whole)`. Of a response, it says `took(id, count)` when the client takes some of it, and `gone(id)`
-   * when it takes no more.
+   * Says `begun(id, status, headers, body)` when a call is answered, without headers that are the same
+   * as the last time, and with the body if that is short; else `piece(id, bytes)` for what comes of it.
+   * Both say whether more is wanted. Then `ended(id, whole)`. Of a response, it says `took(id, count)`
+   * when the client takes some of it, and `gone(id)` when it takes no more.
    */
   constructor(begun, piece, ended, took, gone) {
     this.#begun = this.#alive(begun);
@@ -189,7 +206,7 @@ export class Traffic {
     const content = await body(request, limit, Number.parseInt(known, 10));
     return new Promise((resolve) => {
       this.#owed.set(id, resolve);
-      this.#alive(asked)(id, request.method, known, content);
+      this.#alive(asked)(id, request.method, known, content && new Uint8Array(content));
     });
   }
 
@@ -199,16 +216,20 @@ export class Traffic {
     this.#owed.delete(id);
   }
 
-  /** The same, of its parts. */
-  whole(id, status, lines, bytes) {
-    const headers = this.#answered.of(lines);
-    this.respond(id, new Response(bytes.length ? bytes.slice() : null, { status, headers }));
+  /** How responses begin from now on. */
+  head(status, lines) {
+    this.#response = { status, headers: headersOf(lines) };
+  }
+
+  /** A response of one piece. */
+  whole(id, bytes) {
+    this.respond(id, new Response(bytes.length ? bytes.slice() : null, this.#response));
   }
 
   /** A response that is written while it is read. Native streams pass through the edge untouched. */
-  stream(id, status, lines) {
+  stream(id) {
     const { readable, writable } = new IdentityTransformStream();
-    this.respond(id, new Response(readable, { status, headers: this.#answered.of(lines) }));
+    this.respond(id, new Response(readable, this.#response));
     const writer = writable.getWriter();
     const ignore = () => {};
     const over = () => this.#gone(id);
@@ -228,8 +249,13 @@ export class Traffic {
     };
   }
 
+  /** How calls are made from now on. */
+  address(method, url, lines) {
+    this.#request = { url, method, headers: headersOf(lines), redirect: "manual" };
+  }
+
   /** Makes a call. */
-  async call(id, method, url, lines, content) {
+  async call(id, content) {
     const call = { controller: this.#spare.pop() ?? new AbortController() };
     this.#calls.set(id, call);
     const { signal } = call.controller;
@@ -237,14 +263,17 @@ export class Traffic {
     let response;
     let whole;
     try {
-      response = await fetch(url, { method, headers: this.#sent.of(lines), body, signal, redirect: "manual" });
+      const { url, method, headers, redirect } = this.#request;
+      response = await fetch(url, { method, headers, body, signal, redirect });
       whole = await shortBody(response);
     } catch {
       return this.#end(id, call, false);
     }
     if (this.#calls.get(id) !== call) return;
     if (whole) this.#forget(id, call);
-    const wanted = this.#begun(id, response.status, linesOf(response.headers), whole);
+    const lines = linesOf(response.headers);
+    const wanted = this.#begun(id, response.status, lines === this.#heard ? undefined : lines, whole && new Uint8Array(whole));
+    this.#heard = lines;
     if (!whole) await this.#read(id, call, response.body.getReader(), wanted);
   }
 

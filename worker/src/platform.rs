@@ -7,8 +7,9 @@ use wasm_bindgen::prelude::{Closure, wasm_bindgen};
 use worker::js_sys::{Function, Promise};
 use worker::web_sys::{ReadableStream, Request, Response};
 
-/// Is told `(id, status, headers, body)` when a call is answered; says whether more is wanted.
-pub(crate) type Begun = Closure<dyn Fn(u32, u16, String, Option<Vec<u8>>) -> bool>;
+/// Is told `(id, status, headers, body)` when a call is answered, without headers that are the same as
+/// the last time; says whether more is wanted.
+pub(crate) type Begun = Closure<dyn Fn(u32, u16, Option<String>, Option<Vec<u8>>) -> bool>;
 /// Is told `(id, bytes)` of what comes of a call; says whether more is wanted.
 pub(crate) type Piece = Closure<dyn Fn(u32, Vec<u8>) -> bool>;
 /// Is told `(id, whole)` when nothing more comes of a call.
@@ -40,9 +41,8 @@ extern "C" {
     pub(crate) fn secret() -> String;
 
     /// A line for the method and the URL of a request, and for the value of
-    /// each of these headers, whose names have spaces between them; NUL where
-    /// there is none.
-    pub(crate) fn glance(request: &Request, names: &str) -> String;
+    /// each header that the edge looks at; NUL where there is none, and no tabs.
+    pub(crate) fn glance(request: &Request) -> String;
 
     /// Hands a request on as it is, with what the edge knows of it, to the
     /// object of this name, or to a new one. Resolves with the response.
@@ -63,16 +63,23 @@ extern "C" {
     /// The response to a request.
     #[wasm_bindgen(method)]
     pub(crate) fn respond(this: &Traffic, id: u32, response: &Response);
-    /// The same, of its parts; its headers are lines: name, value, name, value…
-    /// Each text that crosses over costs more than what stands in it.
+    /// How responses begin from now on; headers are lines: name, value, name, value…
+    /// Each text that crosses over costs more than what stands in it, so this
+    /// is said only when it changes.
     #[wasm_bindgen(method)]
-    pub(crate) fn whole(this: &Traffic, id: u32, status: u16, headers: &str, body: &[u8]);
+    pub(crate) fn head(this: &Traffic, status: u16, headers: &str);
+    /// A response of one piece.
+    #[wasm_bindgen(method)]
+    pub(crate) fn whole(this: &Traffic, id: u32, body: &[u8]);
     /// A response that is written while it is read.
     #[wasm_bindgen(method)]
-    pub(crate) fn stream(this: &Traffic, id: u32, status: u16, headers: &str) -> Pipe;
+    pub(crate) fn stream(this: &Traffic, id: u32) -> Pipe;
+    /// How calls are made from now on.
+    #[wasm_bindgen(method)]
+    pub(crate) fn address(this: &Traffic, method: &str, url: &str, headers: &str);
     /// Makes a call.
     #[wasm_bindgen(method)]
-    pub(crate) fn call(this: &Traffic, id: u32, method: &str, url: &str, headers: &str, body: &[u8]) -> Promise;
+    pub(crate) fn call(this: &Traffic, id: u32, body: &[u8]) -> Promise;
     /// More is wanted of a call.
     #[wasm_bindgen(method)]
     pub(crate) fn resume(this: &Traffic, id: u32);

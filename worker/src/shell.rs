@@ -8,9 +8,8 @@ use crate::lines;
 use crate::machine::{Machine, More, Timer};
 use crate::outlet::Outlet;
 use crate::platform::{self, Begun, Ended, Gone, Piece, Took, Traffic};
-use bytes::Bytes;
 use futures::TryFutureExt;
-use http::{Request, StatusCode, request};
+use http::{HeaderMap, StatusCode, request};
 use mcp_proxy_core::{CallError, CallId, Config, ExchangeId, Exit, Input, Sink};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -34,6 +33,8 @@ pub(crate) struct Shell {
     machine: RefCell<Option<Machine>>,
     /// When a client last asked for something, or an answer to it ended.
     asked: Cell<u64>,
+    /// The headers that a call was last answered with.
+    heard: RefCell<HeaderMap>,
     /// The session has ended, and will not come back.
     over: Cell<bool>,
     /// Ends the watch over the WebAssembly instance.
@@ -83,6 +84,7 @@ impl Shell {
                 traffic,
                 machine: RefCell::new(None),
                 asked: Cell::new(now()),
+                heard: RefCell::default(),
                 over: Cell::new(false),
                 watch: RefCell::new(None),
                 ring,
@@ -192,15 +194,19 @@ impl Shell {
         }
     }
 
-    /// A call is answered; with its body, if that is short. Says whether more is wanted.
-    fn begun(self: &Rc<Self>, id: CallId, status: u16, headers: &str, whole: Option<&[u8]>) -> bool {
+    /// A call is answered, with the same headers as the last time if there are
+    /// none, and with its body if that is short. Says whether more is wanted.
+    fn begun(self: &Rc<Self>, id: CallId, status: u16, headers: Option<&str>, whole: Option<&[u8]>) -> bool {
+        if let Some(headers) = headers {
+            self.heard.replace(lines::read(headers));
+        }
         let Ok(status) = StatusCode::from_u16(status) else {
             self.traffic.cancel(number(id.0));
             self.tell(Input::Failed(id, CallError::Protocol));
             return false;
         };
         let mut head = http::Response::new(()).into_parts().0;
-        (head.status, head.headers) = (status, lines::read(headers));
+        (head.status, head.headers) = (status, self.heard.borrow().clone());
         let body = whole.filter(|body| !body.is_empty()).map(|body| Input::Chunk(id, body));
         let end = whole.is_some().then_some(Input::End(id));
         self.tell_all([Some(Input::Head(id, head)), body, end].into_iter().flatten());
@@ -215,12 +221,6 @@ impl Shell {
     /// A response has ended.
     pub(crate) fn answered(&self, now: u64) {
         self.asked.set(now);
-    }
-
-    /// Makes a call.
-    pub(crate) fn call(&self, id: CallId, request: &Request<Bytes>) {
-        let (url, headers) = (request.uri().to_string(), lines::write(request.headers()));
-        drop(self.traffic.call(number(id.0), request.method().as_str(), &url, &headers, request.body()));
     }
 
     /// A tick that is due then.
@@ -251,8 +251,8 @@ fn ears(shell: &Weak<Shell>) -> Ears {
         }
     };
     (
-        Closure::new(move |id, status, headers: String, whole: Option<Vec<u8>>| {
-            begun.upgrade().is_some_and(|shell| shell.begun(call(id), status, &headers, whole.as_deref()))
+        Closure::new(move |id, status, headers: Option<String>, whole: Option<Vec<u8>>| {
+            begun.upgrade().is_some_and(|shell| shell.begun(call(id), status, headers.as_deref(), whole.as_deref()))
         }),
         Closure::new(move |id, bytes: Vec<u8>| {
             tell(&piece, Input::Chunk(call(id), &bytes));

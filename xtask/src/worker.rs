@@ -17,6 +17,8 @@ use std::sync::mpsc::{Sender, channel};
 
 /// Fits the crate `worker` that `worker/Cargo.toml` names.
 const WORKER_BUILD: &str = "0.8.7";
+/// What the platform begins with; what worker-build writes stands beside it.
+const MAIN: &str = "main.js";
 /// What may be uploaded is three times as much; below this nobody has to think.
 const MAX_COMPRESSED: usize = 1_000_000;
 
@@ -56,7 +58,9 @@ fn build_into(folder: &str, options: &[&str], features: &[&str]) -> Result<()> {
     if !cfg!(windows) {
         command.env("ESBUILD_BIN", node_program("esbuild")).env("WASM_OPT_BIN", node_program("wasm-opt"));
     }
-    step::run("build the Worker", &mut command)
+    step::run("build the Worker", &mut command)?;
+    std::fs::copy(root().join("worker/src").join(MAIN), dist().join(folder).join(MAIN))?;
+    Ok(())
 }
 
 /// The npm packages of the repository. Wrangler, which is one of them, may be
@@ -86,7 +90,7 @@ fn locked_version(package: &str) -> Result<String> {
 /// Says what is uploaded, and insists that it stays small.
 fn check_size(folder: &Path) -> Result<()> {
     let (mut size, mut packed) = (0, 0);
-    for name in ["index.js", "index_bg.wasm"] {
+    for name in [MAIN, "index.js", "index_bg.wasm"] {
         let bytes = std::fs::read(folder.join(name)).with_context(|| format!("no dist/worker/{name}"))?;
         size += bytes.len();
         packed += compressed(&bytes)?;

@@ -50,7 +50,7 @@ export const program = () => createRequire(import.meta.url)("workerd").default;
 /** What is missing to run the tests of the Worker, as sentences. */
 export const missing = () =>
   BUNDLES.map((name) => join(dist, name))
-    .filter((folder) => !existsSync(join(folder, "index.js")))
+    .filter((folder) => !existsSync(join(folder, "main.js")))
     .map((folder) => `no Worker at ${folder}; \`cargo xtask test worker\` builds it`);
 
 /**
@@ -135,7 +135,7 @@ class Printed {
 export function copyModules(bundle, folder) {
   const names = readdirSync(bundle).filter((name) => KINDS[extname(name)]);
   for (const name of names) copyFileSync(join(bundle, name), join(folder, name));
-  return names.sort((one, other) => (other === "index.js") - (one === "index.js"));
+  return names.sort((one, other) => (other === "main.js") - (one === "main.js"));
 }
 
 /** One life of workerd. */

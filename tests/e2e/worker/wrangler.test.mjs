@@ -64,7 +64,7 @@ for (const [what, text, names] of [
     const { stdout, stderr } = await promisify(execFile)(process.execPath, words, quietly(folder));
     for (const name of names) assert.match(stdout, new RegExp(`env\\.${name}\\b`));
     assert.doesNotMatch(stdout + stderr, /\bconfiguration\b|\berror\b/i);
-    assert.ok(existsSync(join(folder, "out/index.js")));
+    assert.ok(existsSync(join(folder, "out/main.js")));
   });
 }
 
@@ -100,8 +100,8 @@ function project(t, text) {
   const folder = mkdtempSync(join(tmpdir(), "mcp-proxy-wrangler-"));
   t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
   copyModules(join(dist, "worker"), folder);
-  const own = text.replace(/^\[build\]\n(?:.+\n)+/m, "").replace(/^main = .*$/m, 'main = "index.js"');
-  assert.ok(!own.includes("cargo") && own.includes('main = "index.js"'));
+  const own = text.replace(/^\[build\]\n(?:.+\n)+/m, "").replace(/^main = .*$/m, 'main = "main.js"');
+  assert.ok(!own.includes("cargo") && own.includes('main = "main.js"'));
   writeFileSync(join(folder, "wrangler.toml"), own);
   return folder;
 }
