@@ -22,9 +22,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PATH_OF = {"stdio-http": "mcp", "stdio-sse": "sse", "front-sse": "sse", "front-http": "mcp"}
 STDIO = "startup,latency_json,latency_sse,throughput_json,throughput_sse,parallel,tools_list,big1,big16,down16,progress,idle,probes"
 STDIO_SSE = "startup,latency_json,throughput_json,parallel,tools_list,big1,big16,down16,progress,idle,probes"
-FRONT = "startup,latency_json,throughput_json,parallel,tools_list,big1,big16,down16,progress,idle,sessions,probes"
+FRONT = "startup,latency_json,throughput_json,throughput_warm,parallel,tools_list,big1,big16,down16,progress,idle,sessions,probes"
 ALL_PHASES = {"stdio-http": STDIO, "stdio-sse": STDIO_SSE, "front-sse": FRONT, "front-http": FRONT}
-ONCE = ("sessions", "parallel", "idle")  # verdicts and steady numbers
+ONCE = ("sessions", "throughput_warm", "parallel", "idle")  # verdicts and steady numbers
 HUNG = 25  # seconds; who takes longer for one phase is not asked to repeat it
 
 # skip: phases left out, slow_skip: also, for slow peers; options: for the driver; slow: replaces them for

@@ -56,8 +56,9 @@ pub async fn run(ctx: &Ctx, phase: &str) -> Value {
         "startup" => startup(ctx).await,
         "latency_json" => latency(ctx, phase, ",\"reply\":\"json\"").await,
         "latency_sse" => latency(ctx, phase, ",\"reply\":\"sse\"").await,
-        "throughput_json" => throughput(ctx, phase, ",\"reply\":\"json\"").await,
-        "throughput_sse" => throughput(ctx, phase, ",\"reply\":\"sse\"").await,
+        "throughput_json" => throughput(ctx, phase, ",\"reply\":\"json\"", COLD).await,
+        "throughput_sse" => throughput(ctx, phase, ",\"reply\":\"sse\"", COLD).await,
+        "throughput_warm" => throughput(ctx, phase, ",\"reply\":\"json\"", WARM).await,
         "parallel" => parallel(ctx).await,
         "tools_list" => tools_list(ctx).await,
         "big1" => big(ctx, phase, 1 << 20, 10, true).await,
@@ -164,13 +165,18 @@ async fn latency(ctx: &Ctx, phase: &str, extra: &str) -> Result<Value, String> {
     }))
 }
 
+/// So many calls, or so long, before throughput is measured: enough to have all connections open, or
+/// enough for a compiler that works while the program runs to have compiled what is run often.
+const COLD: (u64, Duration) = (200, Duration::from_secs(2));
+const WARM: (u64, Duration) = (6000, Duration::from_secs(10));
+
 /// Calls per second with a constant number in flight.
-async fn throughput(ctx: &Ctx, phase: &str, extra: &str) -> Result<Value, String> {
+async fn throughput(ctx: &Ctx, phase: &str, extra: &str, warm_up: (u64, Duration)) -> Result<Value, String> {
     let mut c = ctx.open(phase).await?;
     let mut d = ctx.open_direct().await?;
-    let warm = Duration::from_secs(2);
-    c.window(200, ctx.inflight, 200, extra, warm).await;
-    d.window(200, ctx.inflight, 200, extra, warm).await;
+    let (count, limit) = warm_up;
+    c.window(count, ctx.inflight, 200, extra, limit).await;
+    d.window(COLD.0, ctx.inflight, 200, extra, COLD.1).await;
     let (mut rates, mut dir, mut lats) = (vec![], vec![], vec![]);
     let (mut spent, mut calls) = (0, 0);
     for _ in 0..3 {

@@ -2,8 +2,6 @@
 // which passes requests on and their answers back. No checks, no errors, no end. What it takes is what
 // the platform takes.
 
-const encoder = new TextEncoder();
-
 export default {
   fetch(request, { SESSIONS }) {
     const { method, headers } = request;
@@ -38,8 +36,8 @@ export class Session {
     const sent = fetch(endpoint, { method: "POST", headers: { "content-type": "application/json" }, body, signal });
     const taken = sent.then((response) => response.arrayBuffer());
     if (!answer) return taken.then(() => new Response(null, { status: 202 }));
-    if (method !== "initialize") return stream(answer);
-    const headers = { "content-type": "application/json", "mcp-session-id": this.#state.id.toString() };
+    const headers = { "content-type": "application/json" };
+    if (method === "initialize") headers["mcp-session-id"] = this.#state.id.toString();
     return new Response(await answer, { headers });
   }
 
@@ -66,17 +64,4 @@ export class Session {
     this.#open.get(id)?.(data);
     this.#open.delete(id);
   }
-}
-
-/** An event stream that begins at once, and ends with the answer. */
-function stream(answer) {
-  const { readable, writable } = new IdentityTransformStream();
-  const writer = writable.getWriter();
-  const ignore = () => {};
-  writer.write(encoder.encode(": hello\n\n")).catch(ignore);
-  answer.then((data) => {
-    writer.write(encoder.encode(`event: message\ndata: ${data}\n\n`)).catch(ignore);
-    writer.close().catch(ignore);
-  });
-  return new Response(readable, { headers: { "content-type": "text/event-stream" } });
 }

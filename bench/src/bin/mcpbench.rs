@@ -6,8 +6,8 @@
 //!
 //! `{URL}` in COMMAND is replaced by the upstream, `{TMP}` by a new empty folder for each start. Options:
 //!   --direct URL      reference endpoint (default: the upstream; a path ending in /sse means legacy)
-//!   --phases a,b,c    startup latency_json latency_sse throughput_json throughput_sse parallel
-//!                     tools_list big1 big16 down16 progress idle sessions probes
+//!   --phases a,b,c    startup latency_json latency_sse throughput_json throughput_sse throughput_warm
+//!                     parallel tools_list big1 big16 down16 progress idle sessions probes
 //!   --n 1000  --starts 5  --inflight 64  --budget 12 (s per block)  --notes 10000  --idle 6 (s)
 //!   --bigs 3 (16 MB calls)  --sessions 1,10,50,100,200
 //!   --tool echo       name of the echo tool (gateways may add a prefix)
