@@ -43,10 +43,13 @@ impl<K: Copy + Ord, V: Timed> Timetable<K, V> {
         self.rows.len()
     }
 
-    pub(crate) fn insert(&mut self, key: K, row: V) {
-        let time = time(&row, &self.terms);
-        let old = self.rows.insert(key, row).and_then(|old| self::time(&old, &self.terms));
-        self.reorder(key, old, time);
+    /// Puts a row in, and returns the one that it replaces.
+    pub(crate) fn insert(&mut self, key: K, row: V) -> Option<V> {
+        let after = time(&row, &self.terms);
+        let old = self.rows.insert(key, row);
+        let before = old.as_ref().and_then(|old| time(old, &self.terms));
+        self.reorder(key, before, after);
+        old
     }
 
     pub(crate) fn remove(&mut self, key: K) -> Option<V> {
@@ -103,7 +106,7 @@ mod tests {
         for _ in 0..10_000 {
             let (key, since) = (rng.below(20), Some(rng.below(50)).filter(|since| *since < 40));
             match rng.below(3) {
-                0 => table.insert(key, since),
+                0 => drop(table.insert(key, since)),
                 1 => drop(table.remove(key)),
                 _ => drop(table.change(key, |row| *row = since)),
             }
