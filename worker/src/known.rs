@@ -4,6 +4,7 @@
 use crate::shell::Asker;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use std::borrow::Cow;
 
 /// The headers that are passed on, in the order in which the edge sees them.
 pub(crate) const PASSED: [HeaderName; 5] = [
@@ -32,11 +33,14 @@ pub(crate) struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    /// No value has a tab in it.
+    /// In no header does a tab mean more than a space, and at its ends neither
+    /// means anything.
     pub(crate) fn write(&self) -> String {
         let Self { length, upstream, principal, origin, credentials, passed } = self;
         let [accept, kind, last, version, session] = passed;
-        [*length, upstream, principal, origin, credentials, accept, kind, last, version, session].join("\t")
+        [length, upstream, principal, origin, credentials, accept, kind, last, version, session]
+            .map(|value| if value.contains('\t') { value.replace('\t', " ").into() } else { Cow::from(*value) })
+            .join("\t")
     }
 
     pub(crate) fn read(text: &'a str) -> Self {

@@ -1,9 +1,14 @@
-// What the platform begins with: the edge, and the sessions. The edge keeps nothing, so one entry serves
-// every request; the tool that writes index.js would make a new one for each.
+// What the platform begins with: the edge, and the sessions. The edge keeps nothing, so the entry that
+// is made for the first request serves all; the tool that writes index.js would make one for each.
 
 import Entry, { Session } from "./index.js";
 
-const { fetch } = new Entry({}, {});
+let answer;
 
 export { Session };
-export default { fetch: (request, env) => Reflect.apply(fetch, { env }, [request]) };
+export default {
+  fetch(request, env, context) {
+    answer ??= new Entry(context, env).fetch;
+    return Reflect.apply(answer, { env }, [request]);
+  },
+};

@@ -63,15 +63,12 @@ const LOOKED_AT = [
   "authorization",
 ];
 
-/**
- * A line for the method and the URL of a request, and for each of those headers; NUL where there is
- * none. In no header does a tab mean more than a space, and at its ends neither means anything.
- */
+/** A line for the method and the URL of a request, and for each of those headers; NUL where there is none. */
 export function glance(request) {
   const { headers } = request;
   let lines = `${request.method}\n${request.url}`;
   for (const name of LOOKED_AT) lines += `\n${headers.get(name) ?? "\0"}`;
-  return lines.replaceAll("\t", " ");
+  return lines;
 }
 
 /** All headers as lines: name, value, name, value… */
@@ -251,7 +248,7 @@ export class Traffic {
 
   /** How calls are made from now on. */
   address(method, url, lines) {
-    this.#request = { url, method, headers: headersOf(lines), redirect: "manual" };
+    this.#request = { method, url, lines, headers: undefined };
   }
 
   /** Makes a call. */
@@ -263,10 +260,13 @@ export class Traffic {
     let response;
     let whole;
     try {
-      const { url, method, headers, redirect } = this.#request;
-      response = await fetch(url, { method, headers, body, signal, redirect });
+      const request = this.#request;
+      const headers = (request.headers ??= headersOf(request.lines));
+      response = await fetch(request.url, { method: request.method, headers, body, signal, redirect: "manual" });
       whole = await shortBody(response);
     } catch {
+      // What fails at once is told later: the machine is still speaking.
+      await undefined;
       return this.#end(id, call, false);
     }
     if (this.#calls.get(id) !== call) return;

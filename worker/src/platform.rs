@@ -41,7 +41,7 @@ extern "C" {
     pub(crate) fn secret() -> String;
 
     /// A line for the method and the URL of a request, and for the value of
-    /// each header that the edge looks at; NUL where there is none, and no tabs.
+    /// each header that the edge looks at; NUL where there is none.
     pub(crate) fn glance(request: &Request) -> String;
 
     /// Hands a request on as it is, with what the edge knows of it, to the

@@ -1,6 +1,7 @@
-//! The Cloudflare Worker: `dist/worker/`, as worker-build writes it. The tools
-//! that worker-build would fetch from the internet are found here instead: the
-//! npm packages of the repository bring two, cargo the third.
+//! The Cloudflare Worker: `dist/worker/`, as worker-build writes it, and beside
+//! that what the platform begins with. The tools that worker-build would fetch
+//! from the internet are found here instead: the npm packages of the repository
+//! bring two, cargo the third.
 //! `cargo xtask worker dev` runs it in front of the demo's server.
 
 #![expect(clippy::print_stdout, reason = "what wrangler says is passed on")]
@@ -59,7 +60,9 @@ fn build_into(folder: &str, options: &[&str], features: &[&str]) -> Result<()> {
         command.env("ESBUILD_BIN", node_program("esbuild")).env("WASM_OPT_BIN", node_program("wasm-opt"));
     }
     step::run("build the Worker", &mut command)?;
-    std::fs::copy(root().join("worker/src").join(MAIN), dist().join(folder).join(MAIN))?;
+    let source = root().join("worker/src").join(MAIN);
+    let copied = std::fs::copy(&source, dist().join(folder).join(MAIN));
+    copied.with_context(|| format!("cannot copy {}", source.display()))?;
     Ok(())
 }
 

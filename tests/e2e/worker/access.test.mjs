@@ -283,6 +283,35 @@ scene(
 );
 
 scene(
+  "each response is for the page that asked, whoever asked in this session before",
+  {
+    variables: { ALLOWED_ORIGINS: `${APP}, https://other.example` },
+  },
+  async ({ join }) => {
+    const client = await join();
+    const pages = [undefined, APP, "https://other.example", APP, undefined, APP, APP, "https://other.example", undefined];
+    for (const origin of pages) {
+      const headers = origin === undefined ? {} : { origin };
+      const ask = async (_meta) => {
+        const [id, params] = [client.nextId(), { name: "echo", arguments: {}, _meta }];
+        const response = await client.post({ id, method: "tools/call", params }, headers);
+        assert.ok((await response.answer(id)).result);
+        return response;
+      };
+      const [whole, streamed] = [await ask(), await ask({ progressToken: client.nextId() })];
+      const taken = await client.post({ method: "notifications/roots/list_changed" }, headers);
+      assert.match(whole.headers["content-type"], /json/);
+      assert.match(streamed.headers["content-type"], /event-stream/);
+      assert.equal(taken.status, 202);
+      for (const response of [whole, streamed, taken]) {
+        assert.equal(response.headers["access-control-allow-origin"], origin);
+        assert.equal(response.headers["mcp-session-id"], undefined);
+      }
+    }
+  },
+);
+
+scene(
   "a browser asks before it has a token to show, and is told when it needs one",
   {
     variables: { PUBLIC: "0", FRONT_TOKEN: TOKEN, ALLOWED_ORIGINS: APP },
