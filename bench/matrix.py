@@ -39,7 +39,7 @@ MODES = {
         "fronts": {
             "skip": ("tools_list", "big1", "big16", "down16", "progress"), "slow_skip": ("probes",),
             "peers": "base-front,base-worker,mcp-proxy-worker,ts-mcp-proxy+mcp-remote,supergateway+mcp-remote,py-mcp-proxy x2",
-            "reps": 3, "slow_reps": 2, "minutes": 5,
+            "reps": 3, "slow_reps": 2, "minutes": 7,
             "options": "--n 500 --starts 3 --budget 4 --idle 2 --sessions 1,50,200",
             "slow": "--n 300 --starts 1 --budget 4 --idle 1 --sessions 1,50",
         },
