@@ -1,0 +1,242 @@
+//! The client's requests, and what each comes to: checks, messages, and the
+//! beginning of the response. What is said to the client later, and where, is not
+//! decided here.
+
+use super::posted;
+use super::refusal::{self, EVENTS, JSON, Refusal};
+use super::streams::{self, Lost, Rest, Resumed};
+use super::{COMMENT, HttpFront, LAST_EVENT_ID, SESSION_ID, Session, head};
+use crate::boundary::ExchangeId;
+use crate::era::{self, Role};
+use crate::failure::{Delivered, Failure, Phase};
+use crate::time::Time;
+use crate::wire::message::{self, Id, Kind, Message, Parsed};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, request};
+use subtle::ConstantTimeEq;
+
+/// What a request of the client comes to.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// The client says this.
+    Message(Message),
+    /// The client listens to what the server says unasked.
+    Listens,
+    /// The client ends the session.
+    Leaves,
+}
+
+impl HttpFront {
+    /// Refuses a request of the client: what it has sent is still on its way.
+    pub(crate) fn refuse_full(&mut self, now: Time, exchange: ExchangeId) -> Vec<Heard> {
+        let message = "too much of what this session has sent is still on its way to the server";
+        self.refuse(now, exchange, &Refusal::new(StatusCode::TOO_MANY_REQUESTS, message));
+        Vec::new()
+    }
+
+    /// Takes a request of the client.
+    pub(crate) fn request(
+        &mut self,
+        now: Time,
+        exchange: ExchangeId,
+        parts: &request::Parts,
+        body: Bytes,
+    ) -> Vec<Heard> {
+        let heard = match parts.method {
+            Method::POST => self.post(now, exchange, &parts.headers, body),
+            Method::GET => self.get(now, exchange, &parts.headers),
+            Method::DELETE => self.delete(now, exchange, &parts.headers),
+            _ => {
+                let message = format!("{} is not for an MCP endpoint", parts.method);
+                Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, message))
+            }
+        };
+        heard.unwrap_or_else(|refusal| {
+            self.refuse(now, exchange, &refusal);
+            Vec::new()
+        })
+    }
+
+    fn post(
+        &mut self,
+        now: Time,
+        exchange: ExchangeId,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> Result<Vec<Heard>, Refusal> {
+        self.is_ours(headers)?;
+        refusal::is_json(headers)?;
+        refusal::accepts(headers, &[JSON, EVENTS])?;
+        if body.len() > self.max {
+            let message = format!("the body is over the limit of {} bytes", self.max);
+            return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message));
+        }
+        let parsed = message::parse(body.into()).map_err(Refusal::malformed)?;
+        if let Parsed::One(message) = &parsed
+            && let Kind::Request { id, method } = &message.kind
+            && era::role(method) == Role::Initialize
+        {
+            self.initialize(now, exchange, id).map_err(|refusal| refusal.of(Some(id)))?;
+        } else {
+            self.messages(now, exchange, headers, &parsed)?;
+        }
+        Ok(posted::each(parsed).map(Heard::Message).collect())
+    }
+
+    /// The session that the client names, if it names one, is this.
+    fn is_ours(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        let named = headers.get(SESSION_ID);
+        let ours = |named: &HeaderValue| bool::from(named.as_bytes().ct_eq(self.face.session.as_bytes()));
+        match self.session {
+            Session::Open(_) if named.is_none_or(ours) => Ok(()),
+            Session::None if named.is_none() => Ok(()),
+            Session::None | Session::Open(_) | Session::Over => Err(Refusal::no_such_session()),
+        }
+    }
+
+    /// The session stands, and the client names it. Returns its version.
+    fn in_session(&self, headers: &HeaderMap) -> Result<&str, Refusal> {
+        self.is_ours(headers)?;
+        let Session::Open(version) = &self.session else {
+            // A client of a later era looks for a server of its own era like this.
+            refusal::is_known_version(headers, None)?;
+            return Err(Refusal::bad_request("the first request of a session must be initialize"));
+        };
+        if !headers.contains_key(SESSION_ID) {
+            return Err(Refusal::bad_request("the Mcp-Session-Id header is missing"));
+        }
+        refusal::is_known_version(headers, Some(version))?;
+        Ok(version)
+    }
+
+    fn initialize(&mut self, now: Time, exchange: ExchangeId, id: &Id) -> Result<(), Refusal> {
+        posted::is_short(id)?;
+        if self.session != Session::None || self.opening.is_some() {
+            return Err(Refusal::bad_request("the session is initialized already"));
+        }
+        self.opening = Some((exchange, id.clone()));
+        self.insert(now, exchange, None);
+        Ok(())
+    }
+
+    /// Takes messages of an open session, and begins the response to them.
+    fn messages(
+        &mut self,
+        now: Time,
+        exchange: ExchangeId,
+        headers: &HeaderMap,
+        parsed: &Parsed,
+    ) -> Result<(), Refusal> {
+        let one = match parsed {
+            Parsed::One(message) => posted::request(message),
+            Parsed::Batch(_) => None,
+        };
+        let version = self.in_session(headers).map_err(|refusal| refusal.of(one))?;
+        if let Parsed::Batch(members) = parsed {
+            posted::is_batch(version, members, self.face.most_open)?;
+        }
+        let ids: Vec<&Id> = posted::requests(parsed).collect();
+        for (at, id) in ids.iter().enumerate() {
+            posted::is_short(id)?;
+            if self.streams.of(id).is_some() || ids.iter().take(at).any(|earlier| earlier == id) {
+                return Err(Refusal::bad_request("a request with this id is still open").of(Some(id)));
+            }
+        }
+        if self.streams.open_requests() + ids.len() > self.face.most_open {
+            let message = format!("more than {} requests are open", self.face.most_open);
+            return Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, message).of(one));
+        }
+        if ids.is_empty() {
+            self.respond_once(now, exchange, head(StatusCode::ACCEPTED, None), Bytes::new());
+            return Ok(());
+        }
+        let stream = self.streams.open(exchange, ids.into_iter().cloned().collect());
+        self.insert(now, exchange, Some(stream));
+        if self.may_wait(parsed) {
+            self.responses.hold(exchange);
+        } else {
+            self.begin(now, exchange, stream);
+        }
+        if self.streams.listening().is_none() {
+            self.say_waiting(now, stream);
+        }
+        Ok(())
+    }
+
+    fn get(&mut self, now: Time, exchange: ExchangeId, headers: &HeaderMap) -> Result<Vec<Heard>, Refusal> {
+        self.in_session(headers)?;
+        refusal::accepts(headers, &[EVENTS])?;
+        let last = refusal::text(headers, &LAST_EVENT_ID);
+        let resumed = self.streams.resume(last);
+        if let Some((stream, seen)) = self.streams.seen(last) {
+            let gets = |at: u64| matches!(&resumed, Resumed::Stream(rest) if rest.holds(at));
+            self.unasked.extend(self.questions.join(stream, |at| at <= seen || gets(at)));
+        }
+        match resumed {
+            Resumed::Stream(rest) => self.resume(now, exchange, rest),
+            // As for any event stream, this status says: do not come back. Some clients
+            // take an error for no answer, and would come back for ever.
+            Resumed::Over => self.respond_once(now, exchange, head(StatusCode::NO_CONTENT, None), Bytes::new()),
+            // A client is back for answers that nobody has any more.
+            Resumed::Lost(lost) => {
+                let events = lost.iter().flat_map(tell_lost).collect();
+                self.respond_once(now, exchange, head(StatusCode::OK, Some(EVENTS)), events);
+            }
+            Resumed::Unknown => {
+                if let Some(old) = self.streams.listening() {
+                    self.finish(now, old);
+                }
+                let stream = self.streams.listen(exchange);
+                self.insert(now, exchange, Some(stream));
+                self.begin(now, exchange, stream);
+                self.say_waiting(now, stream);
+            }
+        }
+        Ok(vec![Heard::Listens])
+    }
+
+    /// A client is back for the rest of a stream.
+    fn resume(&mut self, now: Time, exchange: ExchangeId, rest: Rest) {
+        let Rest { stream, lost, events } = rest;
+        // The newest connection wins; the old one may be dead without our knowing.
+        let listened = self.streams.listening();
+        let old = self.streams.attach(stream, exchange);
+        if let Some(old) = old.or(listened.filter(|_| self.streams.listening() == Some(exchange))) {
+            self.abort(now, old);
+        }
+        self.insert(now, exchange, Some(stream));
+        self.start(exchange);
+        let lost = lost.iter().map(tell_lost).map(Bytes::from);
+        for event in lost.chain(events.into_iter().map(|(_, event)| event)) {
+            self.send(now, exchange, event);
+        }
+        if self.streams.complete(stream) {
+            return self.finish(now, exchange);
+        }
+        if self.streams.listening().is_none_or(|listening| listening == exchange) {
+            self.say_waiting(now, stream);
+        }
+        if self.responses.is_read(exchange) {
+            self.send(now, exchange, Bytes::from_static(COMMENT));
+        }
+    }
+
+    fn delete(&mut self, now: Time, exchange: ExchangeId, headers: &HeaderMap) -> Result<Vec<Heard>, Refusal> {
+        self.in_session(headers)?;
+        self.respond_once(now, exchange, head(StatusCode::NO_CONTENT, None), Bytes::new());
+        Ok(vec![Heard::Leaves])
+    }
+
+    /// Whether the response to this may wait for the answer. Who asks to be told of
+    /// the progress wants a stream.
+    fn may_wait(&self, parsed: &Parsed) -> bool {
+        let Parsed::One(message) = parsed else { return false };
+        !self.face.hold.is_zero() && era::progress_token(message.params()).is_none()
+    }
+}
+
+/// The event for an answer that nobody has any more.
+fn tell_lost(lost: &Lost) -> Vec<u8> {
+    let text = "the connection was lost, and the answer with it; the request may have been carried out";
+    streams::event(Some(&lost.event), Failure::new(Phase::Stream, Delivered::Maybe, text).answer(&lost.id))
+}
