@@ -6,6 +6,10 @@ use std::time::Duration;
 
 /// First wait before a failed call is repeated; doubles with each try.
 const FIRST_RETRY: Duration = Duration::from_millis(100);
+/// No stream is reopened sooner, whatever the server asks for; doubles with each
+/// one that brought no message, up to the longest.
+const SHORTEST_RECONNECT: Duration = Duration::from_millis(100);
+const LONGEST_FLOOR: Duration = Duration::from_secs(1);
 /// First wait before a stream is reopened when the server gave no hint.
 const FIRST_RECONNECT: Duration = Duration::from_millis(1000);
 /// No wait of our own choosing is longer than this.
@@ -16,14 +20,17 @@ pub(crate) fn retry(tries: u32, rng: &mut Rng) -> Duration {
     jitter(doubled(FIRST_RETRY, tries), rng)
 }
 
-/// The wait before a stream is reopened. A server's `retry:` is the minimum
-/// (2025-11-25, Streamable HTTP, polling); repeated fruitless tries still grow.
-pub(crate) fn reconnect(tries: u32, hint: Option<Duration>, rng: &mut Rng) -> Duration {
-    match hint {
-        Some(hint) if tries == 0 => hint,
-        Some(hint) => hint.max(jitter(doubled(FIRST_RECONNECT, tries - 1), rng)),
-        None => jitter(doubled(FIRST_RECONNECT, tries), rng),
-    }
+/// The wait before a stream is reopened, after so many in a row that brought no
+/// event, and so many that brought no message. A server's `retry:` is the minimum
+/// (2025-11-25, Streamable HTTP, polling). Streams without events make the wait
+/// grow; streams without messages only as far as a server that is polled can bear.
+pub(crate) fn reconnect(eventless: u32, messageless: u32, hint: Option<Duration>, rng: &mut Rng) -> Duration {
+    let wait = match hint {
+        Some(hint) if eventless == 0 => hint,
+        Some(hint) => hint.max(jitter(doubled(FIRST_RECONNECT, eventless - 1), rng)),
+        None => jitter(doubled(FIRST_RECONNECT, eventless), rng),
+    };
+    wait.max(doubled(SHORTEST_RECONNECT, messageless).min(LONGEST_FLOOR))
 }
 
 fn doubled(first: Duration, times: u32) -> Duration {
@@ -53,9 +60,15 @@ mod tests {
     fn the_servers_hint_is_a_minimum_and_fruitless_tries_grow_beyond_it() {
         let mut rng = Rng::new(1);
         let hint = Some(Duration::from_millis(500));
-        assert_eq!(reconnect(0, hint, &mut rng).as_millis(), 500);
-        assert!(reconnect(3, hint, &mut rng).as_millis() >= 4000);
+        assert_eq!(reconnect(0, 0, hint, &mut rng).as_millis(), 500);
+        assert!(reconnect(3, 3, hint, &mut rng).as_millis() >= 4000);
         let long = Some(Duration::from_secs(120));
-        assert_eq!(reconnect(5, long, &mut rng), Duration::from_secs(120));
+        assert_eq!(reconnect(5, 5, long, &mut rng), Duration::from_secs(120));
+    }
+
+    #[test]
+    fn a_server_that_asks_for_no_wait_gets_a_short_one_that_grows() {
+        let waits = (0..6).map(|tries| reconnect(0, tries, Some(Duration::ZERO), &mut Rng::new(1)).as_millis());
+        assert_eq!(waits.collect::<Vec<_>>(), [100, 200, 400, 800, 1000, 1000]);
     }
 }

@@ -95,6 +95,8 @@ pub(crate) enum Phase {
     Stream,
     /// The client left before the answer came.
     Drain,
+    /// In ourselves.
+    Proxy,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

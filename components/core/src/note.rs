@@ -13,6 +13,13 @@ use std::time::Duration;
 pub enum Note {
     /// The client's line was no message, and there was no id to answer.
     BadLine(Fault),
+    /// Members of a batch were no messages, or too many.
+    BadMembers {
+        /// Whose batch it was.
+        from: Blame,
+        /// How many of them; `None`: the rest was not read.
+        count: Option<usize>,
+    },
     /// The client answered a request that is not open.
     StrayAnswer,
     /// The client cancelled its `initialize`, which the protocol forbids.
@@ -76,6 +83,9 @@ pub enum Note {
     LateAnswer,
     /// The server asked twice under one id.
     RepeatedAsk,
+    /// The server asked under an id that is too long, or asks on and on and takes
+    /// no answers.
+    AskDropped,
     /// The shell reported something that cannot be.
     Unexpected(CallId),
 }
@@ -100,6 +110,7 @@ impl Note {
     #[must_use]
     pub fn blame(&self) -> Blame {
         match self {
+            Self::BadMembers { from, .. } => *from,
             Self::BadLine(_) | Self::StrayAnswer | Self::InitializeCancelled => Blame::Client,
             Self::CallRepeated { cause: Some(_), .. } | Self::Undelivered { status: None } => Blame::Link,
             Self::SessionLost
@@ -107,6 +118,7 @@ impl Note {
             | Self::BadMessage(_)
             | Self::LateAnswer
             | Self::RepeatedAsk
+            | Self::AskDropped
             | Self::SecondEndpoint
             | Self::Undelivered { status: Some(_) } => Blame::Server,
             Self::Unexpected(_) => Blame::Bug,

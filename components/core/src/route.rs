@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 
 /// More open requests than this of one side, and a new one is refused.
 const MOST_OPEN: usize = 10_000;
+/// Longer ids are refused: each is kept several times while its request is open.
+const LONGEST_ID: usize = 1024;
+pub(crate) const LONG_ID: &str = "the id is longer than 1024 bytes";
 
 /// The open requests.
 #[derive(Debug, Default)]
@@ -41,17 +44,14 @@ pub(crate) enum Refusal {
     Duplicate,
     /// Too many requests are open.
     Full,
+    /// Its id is too long to be kept.
+    LongId,
 }
 
 impl Route {
     /// Takes a request of the client.
     pub(crate) fn open(&mut self, id: &Id, progress: Option<Id>, initialize: bool) -> Result<(), Refusal> {
-        if self.open.contains_key(id) {
-            return Err(Refusal::Duplicate);
-        }
-        if self.open.len() >= MOST_OPEN {
-            return Err(Refusal::Full);
-        }
+        admit(id, &self.open)?;
         self.open.insert(id.clone(), Open { id: id.clone(), progress, initialize });
         Ok(())
     }
@@ -85,12 +85,7 @@ impl Route {
 
     /// Takes a request of the server.
     pub(crate) fn ask(&mut self, id: &Id, aside: bool) -> Result<(), Refusal> {
-        if self.asks.contains_key(id) {
-            return Err(Refusal::Duplicate);
-        }
-        if self.asks.len() >= MOST_OPEN {
-            return Err(Refusal::Full);
-        }
+        admit(id, &self.asks)?;
         self.asks.insert(id.clone(), Ask { id: id.clone(), aside });
         Ok(())
     }
@@ -109,6 +104,20 @@ impl Route {
     pub(crate) fn client_owes(&self) -> bool {
         self.asks.values().any(|ask| !ask.aside)
     }
+}
+
+/// May one more request be open beside these?
+fn admit<T>(id: &Id, open: &BTreeMap<Id, T>) -> Result<(), Refusal> {
+    if id.text().len() > LONGEST_ID {
+        return Err(Refusal::LongId);
+    }
+    if open.contains_key(id) {
+        return Err(Refusal::Duplicate);
+    }
+    if open.len() >= MOST_OPEN {
+        return Err(Refusal::Full);
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -144,6 +153,15 @@ mod tests {
             route.open(&id(&n.to_string()), None, false).unwrap();
         }
         assert_eq!(route.open(&id("\"x\""), None, false), Err(Refusal::Full));
+    }
+
+    #[test]
+    fn a_long_id_is_refused_on_either_side() {
+        let mut route = Route::default();
+        let long = id(&format!("\"{}\"", "x".repeat(LONGEST_ID)));
+        assert_eq!(route.open(&long, None, false), Err(Refusal::LongId));
+        assert_eq!(route.ask(&long, false), Err(Refusal::LongId));
+        assert!(LONG_ID.contains(&LONGEST_ID.to_string()));
     }
 
     #[test]

@@ -62,7 +62,7 @@ fn a_batch_line_is_taken_apart() {
     bench.called("POST notifications/x");
     bench.called("POST tools/list 2");
     bench.silent();
-    assert_eq!(bench.noted(|note| matches!(note, Note::BadLine(_))), 1);
+    assert_eq!(bench.noted(|note| matches!(note, Note::BadMembers { count: Some(1), .. })), 1);
 }
 
 #[test]

@@ -420,9 +420,9 @@ fn a_call_whose_stream_ends_with_the_lost_session_is_not_sent_into_the_next() {
     bench.wait(1_000_000);
     assert!(bench.posts().is_empty(), "{:?}", bench.posts());
 
-    let (mut bench, stream) = streaming_while_lost("id: e1\nretry: 10\ndata: \n\n");
+    let (mut bench, stream) = streaming_while_lost("id: e1\nretry: 100\ndata: \n\n");
     bench.end(stream);
-    bench.wait(10);
+    bench.wait(100);
     let resume = bench.called("GET");
     assert_eq!(bench.header(resume, "mcp-session-id"), Some("s1"));
     bench.head(resume, 404, &[]);

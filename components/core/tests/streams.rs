@@ -222,9 +222,9 @@ fn empty_resumes_wait_longer_each_time_until_the_request_expires() {
 #[test]
 fn a_resume_that_the_server_refuses_is_the_end() {
     let (mut bench, call) = streaming();
-    bench.chunk(call, "id: e1\nretry: 10\ndata: \n\n");
+    bench.chunk(call, "id: e1\nretry: 100\ndata: \n\n");
     bench.end(call);
-    bench.wait(10);
+    bench.wait(100);
     let resume = bench.called("GET");
     bench.head(resume, 400, &[]);
     bench.cancelled(resume);
@@ -235,7 +235,7 @@ fn a_resume_that_the_server_refuses_is_the_end() {
 #[test]
 fn a_resume_that_cannot_connect_is_tried_four_times() {
     let (mut bench, call) = streaming();
-    bench.chunk(call, "id: e1\nretry: 10\ndata: \n\n");
+    bench.chunk(call, "id: e1\nretry: 100\ndata: \n\n");
     bench.end(call);
     for _ in 0..4 {
         assert_eq!(bench.wait_for_deadline().1, Why::Reconnect);
@@ -252,9 +252,9 @@ fn a_resume_that_ends_before_its_head_is_no_reason_to_send_the_request_again() {
     bench.say(&list("1"));
     let call = bench.called("POST tools/list 1");
     bench.sse(call);
-    bench.chunk(call, "id: e1\nretry: 10\ndata: \n\n");
+    bench.chunk(call, "id: e1\nretry: 100\ndata: \n\n");
     bench.end(call);
-    bench.wait(10);
+    bench.wait(100);
     let resume = bench.called("GET");
     bench.end(resume);
     assert_eq!(bench.wait_for_deadline().1, Why::Reconnect);
@@ -265,9 +265,9 @@ fn a_resume_that_ends_before_its_head_is_no_reason_to_send_the_request_again() {
 #[test]
 fn events_that_come_twice_after_a_resume_answer_once() {
     let (mut bench, call) = streaming();
-    bench.chunk(call, "id: e1\nretry: 10\ndata: \n\n");
+    bench.chunk(call, "id: e1\nretry: 100\ndata: \n\n");
     bench.end(call);
-    bench.wait(10);
+    bench.wait(100);
     let resume = bench.called("GET");
     bench.sse(resume);
     bench.event(resume, &result("1"));
@@ -335,19 +335,6 @@ fn a_listening_stream_that_ends_is_reopened_from_the_last_event() {
     assert_eq!(bench.wait_for_deadline(), (250, Why::Reconnect));
     let again = bench.called("GET");
     assert_eq!(bench.header(again, "last-event-id"), Some("g1"));
-    bench.silent();
-}
-
-#[test]
-fn a_listening_stream_that_is_closed_at_once_is_not_reopened_in_a_tight_loop() {
-    let (mut bench, mut listen) = Bench::listening();
-    for round in 1..5 {
-        bench.chunk(listen, format!("id: {round}\nretry: 0\ndata:\n\n"));
-        bench.end(listen);
-        assert_eq!(bench.wait_for_deadline(), (100, Why::Reconnect));
-        listen = bench.called("GET");
-        bench.sse(listen);
-    }
     bench.silent();
 }
 

@@ -2,7 +2,7 @@
 //! Where they are shown, and which of them, is the shell's business.
 
 use mcp_proxy_core::wire::message::Fault;
-use mcp_proxy_core::{Note, Transport};
+use mcp_proxy_core::{Blame, Note, Transport};
 use std::time::Duration;
 
 /// The tag of a note, and what it says.
@@ -11,6 +11,7 @@ pub fn words(note: &Note) -> (&'static str, String) {
     let own = |text: &str| text.to_owned();
     match note {
         Note::BadLine(fault) => ("STDIN", format!("ignored a line: {}", fault_words(*fault))),
+        Note::BadMembers { from, count } => (batch_tag(*from), batch_words(*count)),
         Note::StrayAnswer => ("CLIENT", own("the client answered a request that is not open")),
         Note::InitializeCancelled => ("CLIENT", own("initialize cannot be cancelled; ignored")),
         Note::CallStarted { call, method } => ("HTTP", format!("#{} {method}", call.0)),
@@ -40,7 +41,21 @@ pub fn words(note: &Note) -> (&'static str, String) {
         Note::BadMessage(fault) => ("SSE", format!("the server sent no message: {}", fault_words(*fault))),
         Note::LateAnswer => ("SESSION", own("dropped an answer that nobody waits for")),
         Note::RepeatedAsk => ("SESSION", own("dropped a request that the server sent twice")),
+        Note::AskDropped => {
+            ("SERVER", own("dropped a request of the server: its id is too long, or too many wait for answers"))
+        }
         Note::Unexpected(call) => ("BUG", format!("#{}: a fact about a call came out of turn", call.0)),
+    }
+}
+
+fn batch_tag(from: Blame) -> &'static str {
+    if from == Blame::Client { "CLIENT" } else { "SERVER" }
+}
+
+fn batch_words(count: Option<usize>) -> String {
+    match count {
+        Some(count) => format!("ignored {count} members of a batch: not JSON-RPC messages, or too many"),
+        None => "a batch has too many members; the rest was not read".to_owned(),
     }
 }
 

@@ -8,8 +8,10 @@ pub(crate) fn message(data: &[u8]) {
     match parse(data.to_vec()) {
         Ok(Parsed::One(message)) => one(message),
         Ok(Parsed::Batch(members)) => {
-            assert!(!members.is_empty());
-            members.into_iter().flatten().for_each(one);
+            let all = serde_json::from_slice::<Vec<Value>>(data).map(|all| all.len());
+            assert!(all.is_err() || all.ok() == Some(members.clone().count()));
+            assert!(members.clone().next().is_some());
+            members.flatten().for_each(one);
         }
         Err(_) => {}
     }

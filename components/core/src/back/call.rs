@@ -98,7 +98,9 @@ pub(crate) struct Cursor {
     pub(crate) last_event: Option<HeaderValue>,
     pub(crate) hint: Option<Duration>,
     /// Tries in a row that brought no event.
-    pub(crate) fruitless: u32,
+    pub(crate) eventless: u32,
+    /// Tries in a row that brought no message.
+    pub(crate) messageless: u32,
     /// Tries in a row that brought not even a response.
     pub(crate) unreached: u32,
 }

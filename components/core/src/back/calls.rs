@@ -4,6 +4,7 @@
 
 use super::call::{Call, Limits};
 use crate::boundary::CallId;
+use crate::parcel::Errand;
 use crate::time::{Deadline, earlier};
 use crate::timetable::{Timed, Timetable};
 
@@ -23,6 +24,8 @@ pub(super) struct Held {
     pub(super) unsent: usize,
     /// Of responses that are not finished.
     pub(super) partial: usize,
+    /// Not bytes, but how many messages that want no answer were not taken.
+    pub(super) untaken: usize,
 }
 
 impl Timed for Call {
@@ -105,13 +108,15 @@ impl Calls {
             kept: self.held.kept - before.kept + after.kept,
             unsent: self.held.unsent - before.unsent + after.unsent,
             partial: self.held.partial - before.partial + after.partial,
+            untaken: self.held.untaken - before.untaken + after.untaken,
         };
     }
 }
 
 impl Held {
     fn by(call: &Call) -> Self {
-        Self { kept: call.parcel.body.len(), unsent: call.unsent(), partial: call.partial() }
+        let untaken = usize::from(matches!(call.errand(), Errand::Notification | Errand::Answer));
+        Self { kept: call.parcel.body.len(), unsent: call.unsent(), partial: call.partial(), untaken }
     }
 }
 
@@ -121,7 +126,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::era::legacy::Session;
-    use crate::parcel::{Errand, Parcel};
+    use crate::parcel::Parcel;
     use crate::rng::Rng;
     use crate::time::Time;
     use std::ops::Add;
@@ -130,8 +135,13 @@ mod tests {
         type Output = Self;
 
         fn add(self, other: Self) -> Self {
-            let Self { kept, unsent, partial } = self;
-            Self { kept: kept + other.kept, unsent: unsent + other.unsent, partial: partial + other.partial }
+            let Self { kept, unsent, partial, untaken } = self;
+            Self {
+                kept: kept + other.kept,
+                unsent: unsent + other.unsent,
+                partial: partial + other.partial,
+                untaken: untaken + other.untaken,
+            }
         }
     }
 

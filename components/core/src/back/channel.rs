@@ -6,7 +6,7 @@
 use super::call::{Call, State};
 use super::detect::Link;
 use super::http::{HttpBack, Report};
-use super::meaning::Way;
+use super::meaning::{LONGEST_URL, Way};
 use crate::backoff;
 use crate::boundary::{CallError, CallId};
 use crate::era::legacy::Session;
@@ -220,7 +220,7 @@ impl HttpBack {
         let Link::Sse(channel) = &mut self.link else { return None };
         let tries = channel.brief;
         channel.brief = tries.saturating_add(1);
-        (tries < MOST_REOPENINGS).then(|| backoff::reconnect(tries, channel.hint, &mut self.rng))
+        (tries < MOST_REOPENINGS).then(|| backoff::reconnect(tries, tries, channel.hint, &mut self.rng))
     }
 
     /// Nothing that was sent into the session will be answered. What has not
@@ -294,6 +294,9 @@ impl HttpBack {
 /// The endpoint that the stream at `stream` names. It must be on its origin.
 fn resolve(stream: &Url, data: &str) -> Result<Url, String> {
     let url = stream.join(data.trim()).map_err(|_| "the server named an endpoint that is no URL".to_owned())?;
+    if url.as_str().len() > LONGEST_URL {
+        return Err(format!("the server named an endpoint that is longer than {LONGEST_URL} bytes"));
+    }
     if url.origin() != stream.origin() {
         let origin = url.origin().ascii_serialization();
         return Err(format!("the server named an endpoint on another origin, {origin}, which is not trusted"));

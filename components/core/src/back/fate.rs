@@ -1,7 +1,7 @@
 //! What becomes of a call that did not simply go well: sent again, resumed,
 //! given up. Every way ends in exactly one report, or in a wait with a time.
 
-use super::call::{Call, Exchange, State};
+use super::call::{Call, Cursor, Exchange, State};
 use super::gone;
 use super::http::{HttpBack, Report};
 use super::meaning::{self, Way};
@@ -17,9 +17,6 @@ use url::Url;
 
 /// Redirects in a row that are followed.
 const MOST_HOPS: u32 = 5;
-/// A listening stream is not reopened sooner, whatever the server asks for:
-/// one that is always closed at once would keep both sides busy for nothing.
-const SHORTEST_LISTEN: Duration = Duration::from_millis(100);
 
 impl HttpBack {
     /// Sends the call again after a wait, under a new id.
@@ -141,13 +138,14 @@ impl HttpBack {
     }
 
     pub(super) fn reconnect(&mut self, now: Time, mut call: Call) {
-        let wait = backoff::reconnect(call.cursor.fruitless, call.cursor.hint, &mut self.rng);
+        let Cursor { eventless, messageless, hint, .. } = call.cursor;
+        let wait = backoff::reconnect(eventless, messageless, hint, &mut self.rng);
         let listens = *call.errand() == Errand::Listen;
-        let wait = if listens { wait.max(SHORTEST_LISTEN) } else { wait };
-        if call.cursor.fruitless > 0 && listens {
+        if eventless > 0 && listens {
             call.cursor.last_event = None;
         }
-        call.cursor.fruitless = call.cursor.fruitless.saturating_add(1);
+        call.cursor.eventless = eventless.saturating_add(1);
+        call.cursor.messageless = messageless.saturating_add(1);
         let note = if listens { Note::ListenEnded(wait) } else { Note::StreamResumed(wait) };
         self.reports.push_back(Report::Note(note));
         let id = self.new_id();

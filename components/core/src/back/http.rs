@@ -31,6 +31,11 @@ const LONGEST_REASON: usize = 64 << 10;
 /// A longer request is not kept for the case that its answer is "not known".
 const LONGEST_REPEAT: usize = 1 << 20;
 
+/// A session id goes into every later request; hosts and servers bound the size
+/// of all headers together.
+pub(crate) const LONGEST_SESSION_ID: usize = 8 << 10;
+const LONG_SESSION_ID: &str = "its session id is longer than 8192 bytes";
+
 /// The calls.
 #[derive(Debug)]
 pub(crate) struct HttpBack {
@@ -118,6 +123,10 @@ impl HttpBack {
         self.reports.push_back(Report::Note(Note::CallAnswered { call: id, status }));
         if *call.errand() == Errand::Settled && !status.is_success() {
             return self.reports.push_back(Report::Stop(id));
+        }
+        if headers.get(SESSION_ID).is_some_and(|offered| offered.len() > LONGEST_SESSION_ID) {
+            self.reports.push_back(Report::Stop(id));
+            return self.fail(&call, Failure::body(status, LONG_SESSION_ID, &[]));
         }
         self.begun(now, &mut call, status, headers);
         if status.is_success() && call.stranded.is_some() {
@@ -207,7 +216,10 @@ impl HttpBack {
             let event = sse.next(chunk);
             call.note_cursor();
             let event = event?;
-            call.cursor.fruitless = 0;
+            call.cursor.eventless = 0;
+            if event.is_message() {
+                call.cursor.messageless = 0;
+            }
             Some((event, of_session))
         });
         match event.flatten() {
@@ -218,12 +230,13 @@ impl HttpBack {
     }
 
     pub(super) fn message_event(&mut self, id: CallId, event: Event) {
-        let mine = event.kind.is_empty() || event.kind == b"message";
-        match event.data {
-            Ok(data) if mine && !data.is_empty() => self.reports.push_back(Report::Said(id, data)),
-            Err(TooLong(answer)) if mine => self.reports.push_back(Report::TooLong(id, answer)),
-            Ok(_) | Err(_) => {}
+        if !event.is_message() {
+            return;
         }
+        self.reports.push_back(match event.data {
+            Ok(data) => Report::Said(id, data),
+            Err(TooLong(answer)) => Report::TooLong(id, answer),
+        });
     }
 
     /// That many more bytes of a call's request have left.
@@ -308,6 +321,11 @@ impl HttpBack {
     /// Bytes of parcels that may have to be sent, or sent again.
     pub(crate) fn kept(&self) -> usize {
         self.calls.held().kept
+    }
+
+    /// How many notifications and answers the server has not taken.
+    pub(crate) fn untaken(&self) -> usize {
+        self.calls.held().untaken
     }
 
     /// The call for a request of our own that has not been answered.

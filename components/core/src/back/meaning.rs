@@ -6,6 +6,9 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use std::time::Duration;
 use url::Url;
 
+/// A longer place is not gone to.
+pub(super) const LONGEST_URL: usize = 8 << 10;
+
 /// What to do with a response.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
@@ -69,11 +72,12 @@ pub(crate) fn is_type(headers: &HeaderMap, wanted: &str) -> bool {
     essence.trim().eq_ignore_ascii_case(wanted)
 }
 
-/// Where a redirect leads, if we may follow it: the same origin, or the same
-/// host over TLS.
+/// Where a redirect leads, if we may follow it: the same origin, or from the
+/// default port of http to that of https on the same host.
 fn redirect(url: &Url, headers: &HeaderMap) -> Option<Url> {
-    let target = target(url, headers)?;
-    let upgrade = url.scheme() == "http" && target.scheme() == "https" && url.host() == target.host();
+    let target = target(url, headers).filter(|target| target.as_str().len() <= LONGEST_URL)?;
+    let ports = (url.port_or_known_default(), target.port_or_known_default()) == (Some(80), Some(443));
+    let upgrade = url.scheme() == "http" && target.scheme() == "https" && url.host() == target.host() && ports;
     (target.origin() == url.origin() || upgrade).then_some(target)
 }
 
@@ -149,8 +153,20 @@ mod tests {
         let url = |text| Meaning::Redirect(Url::parse(text).unwrap());
         assert_eq!(to("/b"), url("http://h:8/b"));
         assert_eq!(to("b/"), url("http://h:8/a/b/"));
-        assert_eq!(to("https://h/mcp"), url("https://h/mcp"));
-        for refused in ["http://other/mcp", "http://h:9/mcp", "https://other:8/", "//evil/mcp", "file:///x"] {
+        let plain = Url::parse("http://h/mcp").unwrap();
+        let upgraded = |place: &str| redirect(&plain, &HeaderMap::from_iter([(LOCATION, place.parse().unwrap())]));
+        assert_eq!(upgraded("https://h/mcp"), Some(Url::parse("https://h/mcp").unwrap()));
+        assert_eq!(upgraded("https://h:8443/mcp"), None);
+        assert_eq!(upgraded(&format!("/{}", "x".repeat(LONGEST_URL))), None);
+        for refused in [
+            "https://h/mcp",
+            "https://h:8/mcp",
+            "http://other/mcp",
+            "http://h:9/mcp",
+            "https://other:8/",
+            "//evil/mcp",
+            "file:///x",
+        ] {
             assert_eq!(to(refused), Meaning::Refusal, "{refused}");
         }
         assert_eq!(read(&request(), Way::Message, true, 302, &[("location", "/b")]), Meaning::Refusal);

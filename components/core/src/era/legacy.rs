@@ -18,6 +18,9 @@ const GREETING: Duration = Duration::from_secs(5);
 /// What is remembered for a new session is bounded by these two.
 const MOST_SETTINGS: usize = 1000;
 const LONGEST_SETTING: usize = 16 << 10;
+/// A version goes into every later request. One that is longer than any date is
+/// for the client to refuse.
+const LONGEST_VERSION: usize = 64;
 const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 /// The client's session with the server.
@@ -229,7 +232,8 @@ impl Legacy {
 
     /// The server answered `initialize`. Returns the version agreed on.
     pub(crate) fn opened(&mut self, result: &str, session: Option<HeaderValue>) -> Option<String> {
-        let version = message::text_member(result, "protocolVersion");
+        let version =
+            message::text_member(result, "protocolVersion").filter(|version| version.len() <= LONGEST_VERSION);
         let header = version.as_deref().and_then(|version| HeaderValue::from_str(version).ok());
         self.session = Session { number: self.session.number + 1, id: session, version: header };
         self.phase = Phase::Open;

@@ -3,19 +3,35 @@
 
 use crate::failure::{Failure, INVALID_REQUEST, PARSE_ERROR};
 use crate::quirks::Quirks;
+use crate::wire::batch::Batch;
 use crate::wire::lines::{Line, Lines};
-use crate::wire::message::{self, Fault, Id, Malformed, Message, Parsed};
+use crate::wire::message::{self, Fault, Id, Kind, Malformed, Message, Parsed};
 use bytes::Bytes;
 use std::borrow::Cow;
-use std::collections::VecDeque;
+
+/// So many members of a batch are carried out. The requests among the rest are
+/// refused, many in one write: a message of our own for each would take ten
+/// times the memory of the batch.
+const MOST_MEMBERS: usize = 1000;
+/// The size of such a write.
+const REFUSALS: usize = 64 << 10;
 
 /// The front for a stdio client.
 #[derive(Debug)]
 pub(crate) struct LineFront {
     lines: Lines,
-    read: VecDeque<Read>,
+    batch: Option<Open>,
     max: usize,
     quirks: Quirks,
+}
+
+/// A batch that is being read.
+#[derive(Debug)]
+struct Open {
+    batch: Batch,
+    /// How many members were read, and how many of them were no messages.
+    read: usize,
+    bad: usize,
 }
 
 /// What the client said.
@@ -24,14 +40,18 @@ pub(crate) enum Read {
     Message(Message),
     /// No message, but its sender waits for an answer.
     Refused(Id, Failure),
+    /// Lines that refuse the requests of a batch with too many members.
+    Refusals(Vec<u8>),
     /// No message, and nobody to tell.
     Noise(Fault),
+    /// A batch is over, and so many of its members were no messages.
+    BadMembers(usize),
 }
 
 impl LineFront {
     pub(crate) fn new(max: usize, quirks: Quirks) -> Self {
         let lines = Lines::new(max, quirks.blank_lines, quirks.byte_order_mark);
-        Self { lines, read: VecDeque::new(), max, quirks }
+        Self { lines, batch: None, max, quirks }
     }
 
     pub(crate) fn held(&self) -> usize {
@@ -40,40 +60,83 @@ impl LineFront {
 
     /// The next thing the client said in `input`, which is advanced past it.
     pub(crate) fn next(&mut self, input: &mut &[u8]) -> Option<Read> {
-        while self.read.is_empty() {
+        loop {
+            if let Some(read) = self.member() {
+                return Some(read);
+            }
             let line = self.lines.next(input)?;
-            self.take(line);
+            if let Some(read) = self.take(line) {
+                return Some(read);
+            }
         }
-        self.read.pop_front()
     }
 
     /// What the client said last, without ending the line.
     pub(crate) fn last(&mut self) -> Option<Read> {
-        if self.read.is_empty() {
-            let line = self.lines.last()?;
-            self.take(line);
+        if let Some(read) = self.member() {
+            return Some(read);
         }
-        self.read.pop_front()
+        let line = self.lines.last()?;
+        self.take(line).or_else(|| self.member())
     }
 
-    fn take(&mut self, line: Line<'_>) {
+    /// What a line says, unless it begins a batch.
+    fn take(&mut self, line: Line<'_>) -> Option<Read> {
         let parsed = match line {
             Line::Whole(bytes) => message::parse(Cow::into_owned(bytes)),
             Line::TooLong(id) => Err(Malformed { id, fault: Fault::TooLong }),
         };
         match parsed {
-            Ok(Parsed::One(message)) => self.read.push_back(Read::Message(message)),
-            Ok(Parsed::Batch(members)) => {
-                for member in members {
-                    let read = member.map_or_else(|bad| self.refuse(bad), Read::Message);
-                    self.read.push_back(read);
-                }
+            Ok(Parsed::One(message)) => Some(Read::Message(message)),
+            Ok(Parsed::Batch(batch)) => {
+                self.batch = Some(Open { batch, read: 0, bad: 0 });
+                None
             }
-            Err(bad) => {
-                let read = self.refuse(bad);
-                self.read.push_back(read);
+            Err(bad) => Some(self.refuse(bad)),
+        }
+    }
+
+    /// What the next member of the batch says, or what is left to say at its end.
+    fn member(&mut self) -> Option<Read> {
+        let mut open = self.batch.take()?;
+        while open.read < MOST_MEMBERS {
+            let Some(member) = open.batch.next() else { return open.end() };
+            open.read += 1;
+            match member {
+                Err(Malformed { id: None, .. }) => open.bad += 1,
+                Err(bad) => return Some(self.keep(open, |front| front.refuse(bad))),
+                Ok(message) => return Some(self.keep(open, |_| Read::Message(message))),
             }
         }
+        match self.refusals(&mut open) {
+            refused if refused.is_empty() => open.end(),
+            refused => Some(self.keep(open, |_| Read::Refusals(refused))),
+        }
+    }
+
+    fn keep(&mut self, open: Open, read: impl FnOnce(&Self) -> Read) -> Read {
+        self.batch = Some(open);
+        read(self)
+    }
+
+    /// Refuses the next requests of a batch that has too many members.
+    fn refusals(&self, open: &mut Open) -> Vec<u8> {
+        let mut lines = Vec::new();
+        while lines.len() < REFUSALS {
+            let Some(member) = open.batch.next() else { break };
+            let id = match member {
+                Ok(Message { kind: Kind::Request { id, .. }, .. }) => Some(id),
+                Ok(_) => None,
+                Err(bad) => bad.id,
+            };
+            let Some(id) = id else {
+                open.bad += 1;
+                continue;
+            };
+            let why = format!("the batch has more than {MOST_MEMBERS} members");
+            lines.extend(self.line(message::write_error::<()>(&id, INVALID_REQUEST, &why, None)));
+        }
+        lines
     }
 
     /// A message as a line for the client.
@@ -94,5 +157,11 @@ impl LineFront {
             }
         };
         Read::Refused(id, failure)
+    }
+}
+
+impl Open {
+    fn end(self) -> Option<Read> {
+        (self.bad > 0).then_some(Read::BadMembers(self.bad))
     }
 }

@@ -8,13 +8,18 @@ use crate::flow;
 use crate::front::Front;
 use crate::front::http::About;
 use crate::front::lines::Read;
-use crate::note::Note;
+use crate::note::{Blame, Note};
 use crate::parcel::{Errand, Parcel};
-use crate::route::Refusal;
+use crate::route::{LONG_ID, Refusal};
 use crate::wire::message::{self, Id, Kind, Message};
+use bytes::Bytes;
 
 /// Longer progress tokens are passed on, but not remembered.
 const LONGEST_TOKEN: usize = 256;
+
+/// While so many notifications and answers have not been taken by the server, the
+/// client is not read: each may hold a connection.
+pub(super) const MOST_UNTAKEN: usize = 1000;
 
 impl Proxy {
     pub(super) fn client_bytes(&mut self, mut bytes: &[u8]) {
@@ -47,7 +52,9 @@ impl Proxy {
         match read {
             Read::Message(message) => self.client_sent(message),
             Read::Refused(id, failure) => self.write_failure(&id, &failure),
+            Read::Refusals(lines) => self.write_lines(Bytes::from(lines)),
             Read::Noise(fault) => self.note(Note::BadLine(fault)),
+            Read::BadMembers(count) => self.note(Note::BadMembers { from: Blame::Client, count: Some(count) }),
         }
     }
 
@@ -68,7 +75,9 @@ impl Proxy {
             return Err(Refusal::Full);
         }
         let progress = era::progress_token(message.params()).filter(|token| token.text().len() <= LONGEST_TOKEN);
-        self.route.open(id, progress, era::role(method) == Role::Initialize)
+        self.route.open(id, progress, era::role(method) == Role::Initialize)?;
+        self.ledger.opened(id);
+        Ok(())
     }
 
     fn pass_on(&mut self, message: Message) {
@@ -92,7 +101,7 @@ impl Proxy {
         if self.route.is_initialize(&id) {
             return self.note(Note::InitializeCancelled);
         }
-        if self.route.close(&id).is_none() {
+        if self.close(&id).is_none() {
             return self.pass_on(message);
         }
         self.era.concluded(&id, Conclusion::Failed);
@@ -113,8 +122,12 @@ impl Proxy {
         self.route.drop_asks()
     }
 
-    /// The server asks for something that the client cannot be asked.
+    /// The server asks for something that the client cannot be asked. One that
+    /// asks on and on, and takes no answer, gets none.
     pub(super) fn refuse_ask(&mut self, id: &Id, why: &str) {
+        if self.back.untaken() >= MOST_UNTAKEN {
+            return self.note(Note::AskDropped);
+        }
         let body = message::write_error::<()>(id, NO_ANSWER, why, None);
         self.deliver(Parcel::new(Errand::Answer, body));
     }
@@ -131,8 +144,7 @@ impl Proxy {
         match &mut self.front {
             Front::Lines(front) => {
                 let line = front.line(message);
-                self.toward.wrote(line.len());
-                self.queue.push_back(Output::Write(Side::Client, line));
+                self.write_lines(line);
             }
             Front::Http(front) => {
                 front.write(self.now, about, message);
@@ -140,11 +152,18 @@ impl Proxy {
             }
         }
     }
+
+    fn write_lines(&mut self, lines: Bytes) {
+        self.toward.wrote(lines.len());
+        self.ledger.wrote(lines.len());
+        self.queue.push_back(Output::Write(Side::Client, lines));
+    }
 }
 
 fn refused(refusal: Refusal) -> Failure {
     match refusal {
         Refusal::Duplicate => Failure::refused(INVALID_REQUEST, "a request with this id is still open"),
         Refusal::Full => Failure::refused(INVALID_REQUEST, "too many requests are open, or too big ones"),
+        Refusal::LongId => Failure::refused(INVALID_REQUEST, LONG_ID),
     }
 }

@@ -7,14 +7,19 @@ use crate::era::legacy::{Conclusion, Recovery, Session};
 use crate::era::{self, Role};
 use crate::failure::{Delivered, Failure, Phase};
 use crate::front::http::About;
-use crate::note::Note;
+use crate::note::{Blame, Note};
 use crate::parcel::{Errand, Parcel};
 use crate::route::Refusal;
+use crate::wire::batch::Batch;
 use crate::wire::message::{self, Fault, Id, Kind, Malformed, Message, Parsed};
 use http::StatusCode;
 
 /// How much of a body is kept for the case that it is not the answer.
 const BEGINNING: usize = 200;
+
+/// So many members of a server's batch are read. Thousands of them are no
+/// answer, but an attack.
+const MOST_MEMBERS: usize = 1000;
 
 impl Proxy {
     pub(super) fn reported(&mut self, report: Report) {
@@ -48,18 +53,25 @@ impl Proxy {
         }
         match message::parse(utf8(bytes)) {
             Ok(Parsed::One(message)) => self.server_sent(id, message),
-            Ok(Parsed::Batch(members)) => {
-                for member in members {
-                    if self.stage == Stage::Over {
-                        return;
-                    }
-                    match member {
-                        Ok(message) => self.server_sent(id, message),
-                        Err(bad) => self.bad_message(&bad),
-                    }
-                }
-            }
+            Ok(Parsed::Batch(batch)) => self.server_batch(id, batch),
             Err(bad) => self.bad_message(&bad),
+        }
+    }
+
+    fn server_batch(&mut self, id: CallId, mut batch: Batch) {
+        let mut bad = 0;
+        for member in batch.by_ref().take(MOST_MEMBERS) {
+            if self.stage == Stage::Over {
+                return;
+            }
+            match member {
+                Ok(message) => self.server_sent(id, message),
+                Err(_) => bad += 1,
+            }
+        }
+        let count = batch.next().is_none().then_some(bad);
+        if count != Some(0) {
+            self.note(Note::BadMembers { from: Blame::Server, count });
         }
     }
 
@@ -83,6 +95,8 @@ impl Proxy {
                 Ok(()) => self.write_message(About::Question(&id.clone()), message.bytes),
                 Err(Refusal::Duplicate) => self.note(Note::RepeatedAsk),
                 Err(Refusal::Full) => self.refuse_ask(&id.clone(), "the client has too many open requests"),
+                // To refuse it would be to send the id back.
+                Err(Refusal::LongId) => self.note(Note::AskDropped),
             },
             Kind::Notification { method } => match era::role(method) {
                 Role::Progress => self.server_progressed(message),
@@ -162,7 +176,7 @@ impl Proxy {
         let conclusion = if message.error().is_empty() { Conclusion::Succeeded } else { Conclusion::Failed };
         self.era.concluded(id, conclusion);
         self.back.forget(id);
-        if let Some(id) = self.route.close(id) {
+        if let Some(id) = self.close(id) {
             self.write_message(About::Answer(&id), message.with_id(&id));
         }
         if missed {
@@ -238,7 +252,7 @@ impl Proxy {
         if message.error().is_empty() || !answers {
             return self.failed(errand, failure);
         }
-        if let Some(id) = self.route.close(&id) {
+        if let Some(id) = self.close(&id) {
             self.write_message(About::Answer(&id), message.with_id(&id));
         }
         self.failed(errand, failure);
@@ -277,7 +291,7 @@ impl Proxy {
     fn answer_with(&mut self, id: &Id, failure: &Failure) {
         self.back.forget(id);
         self.era.concluded(id, Conclusion::Failed);
-        if let Some(id) = self.route.close(id) {
+        if let Some(id) = self.close(id) {
             self.write_failure(&id, failure);
         }
     }

@@ -13,12 +13,15 @@ use crate::config::{Config, Face, HttpFace, Keepsake};
 use crate::era::legacy::Legacy;
 use crate::flow::Toward;
 use crate::front::Front;
+use crate::ledger::{Entry, Ledger};
 use crate::note::Note;
 use crate::parcel::Parcel;
 use crate::rng::Rng;
 use crate::route::Route;
 use crate::time::{Deadline, Time, earlier};
+use crate::wire::message::Id;
 use bytes::Bytes;
+use from_client::MOST_UNTAKEN;
 use stage::Stage;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -31,6 +34,7 @@ const OVERSLEPT: Duration = Duration::from_secs(30);
 pub struct Proxy {
     front: Front,
     route: Route,
+    ledger: Ledger,
     era: Legacy,
     back: HttpBack,
     toward: Toward,
@@ -54,6 +58,7 @@ impl Proxy {
         Self {
             front: Front::new(config, &mut rng),
             route: Route::default(),
+            ledger: Ledger::default(),
             era,
             back: HttpBack::new(config.clone(), rng, now),
             toward: Toward::default(),
@@ -112,7 +117,9 @@ impl Proxy {
     pub fn wants(&self, source: Source) -> bool {
         match source {
             Source::Side(Side::Client) => {
-                self.stage == Stage::Running && self.toward.client_may_send(self.unsent(), self.config.max_message)
+                self.stage == Stage::Running
+                    && self.back.untaken() < MOST_UNTAKEN
+                    && self.toward.client_may_send(self.unsent(), self.config.max_message)
             }
             Source::Call(id) => self.stage != Stage::Over && !self.toward.full() && self.back.wants(id),
         }
@@ -123,6 +130,30 @@ impl Proxy {
     #[must_use]
     pub fn keepsake(&self) -> Option<Keepsake> {
         self.era.keepsake()
+    }
+
+    /// Goes on with the session of a machine that was lost.
+    pub fn resume(&mut self, known: &Keepsake) {
+        self.era.resume(known);
+        self.era.reopen().into_iter().for_each(|parcel| self.send(parcel));
+        self.settle();
+    }
+
+    /// From now on [`Proxy::ledger`] says what the client waits for.
+    pub fn start_ledger(&mut self) {
+        self.ledger.start();
+    }
+
+    /// What has changed in what the client waits for. The shell must know it
+    /// before it carries out what `poll` gives.
+    pub fn ledger(&mut self) -> Vec<Entry> {
+        self.ledger.take()
+    }
+
+    /// Bytes of the client that are no whole line yet.
+    #[must_use]
+    pub fn unfinished(&self) -> usize {
+        self.front.held()
     }
 
     /// Is a request of the client open? May change after `handle`.
@@ -212,6 +243,11 @@ impl Proxy {
 
     fn send(&mut self, parcel: Parcel) {
         self.back.send(self.now, parcel, self.era.session());
+    }
+
+    /// The permission to answer, once.
+    fn close(&mut self, id: &Id) -> Option<Id> {
+        self.route.close(id).inspect(|id| self.ledger.closed(id))
     }
 
     fn note(&mut self, note: Note) {

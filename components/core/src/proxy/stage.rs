@@ -105,6 +105,7 @@ impl Proxy {
 
     pub(super) fn answer_the_rest(&mut self, why: &str) {
         for id in self.route.close_all() {
+            self.ledger.closed(&id);
             self.era.concluded(&id, Conclusion::Failed);
             let failure = |delivered| Failure::new(Phase::Drain, delivered, why);
             let held = self.era.withdraw(&id).map(|parcel| parcel.failure(failure(Delivered::No)));

@@ -6,6 +6,7 @@
 //! must not enter, nor what a reader is shown: both are a shell's.
 
 mod fact;
+mod keepsake;
 mod line;
 mod redact;
 mod start;

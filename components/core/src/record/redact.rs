@@ -7,6 +7,7 @@
 //! for the URL by which an HTTP+SSE server names a session; a shell that
 //! records has to say so.
 
+use crate::back::http::LONGEST_SESSION_ID;
 use http::header::{
     ACCEPT, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, DATE, LOCATION,
     RETRY_AFTER, SERVER, SET_COOKIE, TRANSFER_ENCODING, VIA,
@@ -80,6 +81,10 @@ impl Redactor {
 
     /// What stands for a session id.
     pub(super) fn pseudonym(&mut self, id: &HeaderValue) -> HeaderValue {
+        // It is refused, and so must be what stands for it.
+        if id.len() > LONGEST_SESSION_ID {
+            return covered(id, |id| "*".repeat(id.len()));
+        }
         let next = self.sessions.len() + 1;
         let name = || HeaderValue::try_from(format!("session-{next}"));
         let fallback = || HeaderValue::from_static(REDACTED);

@@ -2,17 +2,14 @@
 //! place that knows every setting by name; a setting that is forgotten here
 //! does not compile.
 
-use super::line;
 use super::redact::{self, REDACTED, Redactor};
-use super::text::Text;
+use super::{keepsake, line};
 use crate::config::{Config, Face, HttpFace, KeepAlive, Keepsake, Transport};
 use crate::proxy::Proxy;
 use crate::quirks::Quirks;
 use crate::time::{Time, millis};
-use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::time::Duration;
 
 /// What this build writes, and the only one it reads.
@@ -90,14 +87,7 @@ struct HttpForm {
     patience: u64,
     recovers: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    resumed: Option<KeepsakeForm>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct KeepsakeForm {
-    initialize: Text<'static>,
-    version: String,
-    settings: Vec<Text<'static>>,
+    resumed: Option<keepsake::Form>,
 }
 
 impl HttpForm {
@@ -115,7 +105,6 @@ impl HttpForm {
             resumed,
         } = face;
         let number = |size: usize| u64::try_from(size).unwrap_or(u64::MAX);
-        let text = |bytes: &Bytes| Text(Cow::Owned(bytes.to_vec()));
         Self {
             session: redactor.pseudonym(session).to_str().unwrap_or(REDACTED).to_owned(),
             most_open: number(*most_open),
@@ -126,16 +115,11 @@ impl HttpForm {
             heartbeat: millis(*heartbeat),
             patience: millis(*patience),
             recovers: *recovers,
-            resumed: resumed.as_ref().map(|known| KeepsakeForm {
-                initialize: text(&known.initialize),
-                version: known.version.clone(),
-                settings: known.settings.iter().map(text).collect(),
-            }),
+            resumed: resumed.as_ref().map(keepsake::Form::from),
         }
     }
 
     fn face(self) -> Result<HttpFace, String> {
-        let bytes = |text: Text<'_>| Bytes::from(text.0.into_owned());
         Ok(HttpFace {
             session: HeaderValue::try_from(self.session).map_err(|error| error.to_string())?,
             most_open: line::size(self.most_open),
@@ -146,11 +130,7 @@ impl HttpForm {
             heartbeat: Duration::from_millis(self.heartbeat),
             patience: Duration::from_millis(self.patience),
             recovers: self.recovers,
-            resumed: self.resumed.map(|known| Keepsake {
-                initialize: bytes(known.initialize),
-                version: known.version,
-                settings: known.settings.into_iter().map(bytes).collect(),
-            }),
+            resumed: self.resumed.map(Keepsake::from),
         })
     }
 }

@@ -3,7 +3,9 @@
 //! relayed message may see, and how an error of our own is written. What a
 //! method means is not known here.
 
+use crate::wire::batch::Batch;
 use crate::wire::scan::Scan;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -125,7 +127,7 @@ pub enum Parsed {
     /// One message.
     One(Message),
     /// A batch, as revision 2025-03-26 has it.
-    Batch(Vec<Result<Message, Malformed>>),
+    Batch(Batch),
 }
 
 /// Not a message.
@@ -178,20 +180,12 @@ fn present<'a, D: Deserializer<'a>>(value: D) -> Result<Option<&'a RawValue>, D:
 pub fn parse(bytes: Vec<u8>) -> Result<Parsed, Malformed> {
     let Ok(text) = std::str::from_utf8(&bytes) else { return Err(malformed(&bytes, Fault::Encoding)) };
     if text.trim_start().starts_with('[') {
-        return parse_batch(text).map(Parsed::Batch);
+        return Batch::new(bytes).map(Parsed::Batch);
     }
     parse_one(bytes).map(Parsed::One)
 }
 
-fn parse_batch(text: &str) -> Result<Vec<Result<Message, Malformed>>, Malformed> {
-    match serde_json::from_str::<Vec<&RawValue>>(text) {
-        Err(_) => Err(Malformed { id: None, fault: Fault::Syntax }),
-        Ok(members) if members.is_empty() => Err(Malformed { id: None, fault: Fault::EmptyBatch }),
-        Ok(members) => Ok(members.iter().map(|one| parse_one(one.get().as_bytes().to_vec())).collect()),
-    }
-}
-
-fn parse_one(bytes: Vec<u8>) -> Result<Message, Malformed> {
+pub(super) fn parse_one(bytes: Vec<u8>) -> Result<Message, Malformed> {
     let text = std::str::from_utf8(&bytes).unwrap_or_default();
     let envelope: Envelope<'_> = match serde_json::from_str(text) {
         Ok(envelope) => envelope,
@@ -262,12 +256,42 @@ impl Message {
     }
 }
 
-/// The member `name` of a raw object, raw.
+/// The member `name` of a raw object, raw. Of an object with many members only
+/// that one is kept.
 #[must_use]
 pub fn member<'a>(object: &'a str, name: &str) -> Option<&'a str> {
-    let members: std::collections::BTreeMap<Cow<'a, str>, &'a RawValue> = serde_json::from_str(object).ok()?;
-    members.get(name).map(|raw| raw.get())
+    let mut json = serde_json::Deserializer::from_str(object);
+    let found = json.deserialize_map(Member(name)).ok()?;
+    json.end().ok()?;
+    found.map(RawValue::get)
 }
+
+/// Reads the member of this name; of several, the last.
+struct Member<'n>(&'n str);
+
+impl<'de> Visitor<'de> for Member<'_> {
+    type Value = Option<&'de RawValue>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        let mut found = None;
+        while let Some(Name(name)) = members.next_key()? {
+            if name == self.0 {
+                found = Some(members.next_value()?);
+            } else {
+                members.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The name of a member, lent where it has no escapes.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// The string member `name` of a raw object.
 #[must_use]
@@ -416,12 +440,8 @@ mod tests {
     }
 
     #[test]
-    fn batches_are_split_and_empty_ones_refused() {
-        let Ok(Parsed::Batch(members)) = parse(br#" [{"id":1,"method":"a"},7,{"method":"b"}]"#.to_vec()) else {
-            panic!()
-        };
-        let shown: Vec<_> = members.into_iter().map(show).collect();
-        assert_eq!(shown, ["request 1 a", "Shape -", "notification b"]);
+    fn batches_are_told_from_messages() {
+        assert!(matches!(parse(br#" [{"id":1,"method":"a"},7]"#.to_vec()), Ok(Parsed::Batch(_))));
         assert_eq!(parse(b"[]".to_vec()).unwrap_err().fault, Fault::EmptyBatch);
         assert_eq!(parse(b"[{}".to_vec()).unwrap_err().fault, Fault::Syntax);
         assert_eq!(parse(b"{\"a\":\"\xFF\"}".to_vec()).unwrap_err().fault, Fault::Encoding);
@@ -456,6 +476,8 @@ mod tests {
         assert_eq!(member(message.params(), "n"), Some("1.50"));
         assert_eq!(text_member(message.params(), "requestId").as_deref(), Some("x"));
         assert_eq!((message.result(), member("[]", "n")), ("", None));
+        assert_eq!(member(r#"{"a":1,"\u0061":2,"b":{"a":3}}"#, "a"), Some("2"));
+        assert_eq!(member(r#"{"a":1} x"#, "a"), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! envelope scan of JSON-RPC messages. Time, peers, sessions, MCP semantics
 //! and [`Output`](crate::Output) must not enter.
 
+pub mod batch;
 #[cfg(test)]
 pub(crate) mod cuts;
 pub(crate) mod lines;

@@ -62,6 +62,14 @@ pub(crate) struct Event {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooLong(pub(crate) Option<Id>);
 
+impl Event {
+    /// Of the default type, and with something to say.
+    pub(crate) fn is_message(&self) -> bool {
+        let kind = self.kind.is_empty() || self.kind == b"message";
+        kind && !matches!(&self.data, Ok(data) if data.is_empty())
+    }
+}
+
 impl Sse {
     pub(crate) fn new(max: usize) -> Self {
         Self {

@@ -9,21 +9,37 @@ use http::StatusCode;
 /// Longer ids of requests are refused.
 const LONGEST_ID: usize = 256;
 
-/// The messages, one by one.
-pub(super) fn each(parsed: Parsed) -> Box<dyn Iterator<Item = Message>> {
-    match parsed {
-        Parsed::One(message) => Box::new(std::iter::once(message)),
-        Parsed::Batch(members) => Box::new(members.into_iter().filter_map(Result::ok)),
-    }
+/// The messages of one request.
+pub(super) enum Posted {
+    One(Message),
+    /// Of a batch with more members than a session takes, one too many.
+    Batch(Vec<Result<Message, Malformed>>),
 }
 
-/// The ids of the requests among them.
-pub(super) fn requests(parsed: &Parsed) -> impl Iterator<Item = &Id> {
-    let (one, batch) = match parsed {
-        Parsed::One(message) => (Some(message), None),
-        Parsed::Batch(members) => (None, Some(members.iter().flatten())),
-    };
-    one.into_iter().chain(batch.into_iter().flatten()).filter_map(request)
+impl Posted {
+    pub(super) fn new(parsed: Parsed, most: usize) -> Self {
+        match parsed {
+            Parsed::One(message) => Self::One(message),
+            Parsed::Batch(batch) => Self::Batch(batch.take(most.saturating_add(1)).collect()),
+        }
+    }
+
+    /// The messages, one by one.
+    pub(super) fn each(self) -> Box<dyn Iterator<Item = Message>> {
+        match self {
+            Self::One(message) => Box::new(std::iter::once(message)),
+            Self::Batch(members) => Box::new(members.into_iter().filter_map(Result::ok)),
+        }
+    }
+
+    /// The ids of the requests among them.
+    pub(super) fn requests(&self) -> impl Iterator<Item = &Id> {
+        let (one, batch) = match self {
+            Self::One(message) => (Some(message), None),
+            Self::Batch(members) => (None, Some(members.iter().flatten())),
+        };
+        one.into_iter().chain(batch.into_iter().flatten()).filter_map(request)
+    }
 }
 
 /// The id, if it is a request.

@@ -2,7 +2,7 @@
 //! beginning of the response. What is said to the client later, and where, is not
 //! decided here.
 
-use super::posted;
+use super::posted::{self, Posted};
 use super::refusal::{self, EVENTS, JSON, Refusal};
 use super::streams::{self, Lost, Rest, Resumed};
 use super::{COMMENT, HttpFront, LAST_EVENT_ID, SESSION_ID, Session, head};
@@ -10,7 +10,7 @@ use crate::boundary::ExchangeId;
 use crate::era::{self, Role};
 use crate::failure::{Delivered, Failure, Phase};
 use crate::time::Time;
-use crate::wire::message::{self, Id, Kind, Message, Parsed};
+use crate::wire::message::{self, Id, Kind, Message};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, request};
 use subtle::ConstantTimeEq;
@@ -72,15 +72,16 @@ impl HttpFront {
             return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message));
         }
         let parsed = message::parse(body.into()).map_err(Refusal::malformed)?;
-        if let Parsed::One(message) = &parsed
+        let posted = Posted::new(parsed, self.face.most_open);
+        if let Posted::One(message) = &posted
             && let Kind::Request { id, method } = &message.kind
             && era::role(method) == Role::Initialize
         {
             self.initialize(now, exchange, id).map_err(|refusal| refusal.of(Some(id)))?;
         } else {
-            self.messages(now, exchange, headers, &parsed)?;
+            self.messages(now, exchange, headers, &posted)?;
         }
-        Ok(posted::each(parsed).map(Heard::Message).collect())
+        Ok(posted.each().map(Heard::Message).collect())
     }
 
     /// The session that the client names, if it names one, is this.
@@ -125,17 +126,17 @@ impl HttpFront {
         now: Time,
         exchange: ExchangeId,
         headers: &HeaderMap,
-        parsed: &Parsed,
+        posted: &Posted,
     ) -> Result<(), Refusal> {
-        let one = match parsed {
-            Parsed::One(message) => posted::request(message),
-            Parsed::Batch(_) => None,
+        let one = match posted {
+            Posted::One(message) => posted::request(message),
+            Posted::Batch(_) => None,
         };
         let version = self.in_session(headers).map_err(|refusal| refusal.of(one))?;
-        if let Parsed::Batch(members) = parsed {
+        if let Posted::Batch(members) = posted {
             posted::is_batch(version, members, self.face.most_open)?;
         }
-        let ids: Vec<&Id> = posted::requests(parsed).collect();
+        let ids: Vec<&Id> = posted.requests().collect();
         for (at, id) in ids.iter().enumerate() {
             posted::is_short(id)?;
             if self.streams.of(id).is_some() || ids.iter().take(at).any(|earlier| earlier == id) {
@@ -152,7 +153,7 @@ impl HttpFront {
         }
         let stream = self.streams.open(exchange, ids.into_iter().cloned().collect());
         self.insert(now, exchange, Some(stream));
-        if self.may_wait(parsed) {
+        if self.may_wait(posted) {
             self.responses.hold(exchange);
         } else {
             self.begin(now, exchange, stream);
@@ -229,8 +230,8 @@ impl HttpFront {
 
     /// Whether the response to this may wait for the answer. Who asks to be told of
     /// the progress wants a stream.
-    fn may_wait(&self, parsed: &Parsed) -> bool {
-        let Parsed::One(message) = parsed else { return false };
+    fn may_wait(&self, posted: &Posted) -> bool {
+        let Posted::One(message) = posted else { return false };
         !self.face.hold.is_zero() && era::progress_token(message.params()).is_none()
     }
 }

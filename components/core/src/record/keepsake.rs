@@ -1,0 +1,68 @@
+//! What a session is opened again with, as one line of text.
+
+use super::text::Text;
+use crate::config::Keepsake;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Form {
+    initialize: Text<'static>,
+    version: String,
+    settings: Vec<Text<'static>>,
+}
+
+impl From<&Keepsake> for Form {
+    fn from(known: &Keepsake) -> Self {
+        let text = |bytes: &Bytes| Text(Cow::Owned(bytes.to_vec()));
+        Self {
+            initialize: text(&known.initialize),
+            version: known.version.clone(),
+            settings: known.settings.iter().map(text).collect(),
+        }
+    }
+}
+
+impl From<Form> for Keepsake {
+    fn from(form: Form) -> Self {
+        let bytes = |text: Text<'_>| Bytes::from(text.0.into_owned());
+        Self {
+            initialize: bytes(form.initialize),
+            version: form.version,
+            settings: form.settings.into_iter().map(bytes).collect(),
+        }
+    }
+}
+
+impl Keepsake {
+    /// One line without control characters.
+    #[must_use]
+    pub fn to_line(&self) -> String {
+        serde_json::to_string(&Form::from(self)).unwrap_or_default()
+    }
+
+    /// Reads what [`Keepsake::to_line`] has written.
+    #[must_use]
+    pub fn from_line(line: &str) -> Option<Self> {
+        serde_json::from_str::<Form>(line).ok().map(Self::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_everything() {
+        let known = Keepsake {
+            initialize: Bytes::from_static(b"{\"id\":0,\t\"method\":\"initialize\"}"),
+            version: "a\nb\u{1d}".to_owned(),
+            settings: vec![Bytes::from_static(b"\xff"), Bytes::from_static(b"{}")],
+        };
+        let line = known.to_line();
+        assert!(!line.contains(char::is_control), "{line}");
+        assert_eq!(Keepsake::from_line(&line), Some(known));
+        assert_eq!(Keepsake::from_line("{}"), None);
+    }
+}
