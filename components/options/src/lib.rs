@@ -17,6 +17,7 @@ use std::{fmt, path::PathBuf, time::Duration};
 
 pub use parse::parse;
 pub use quirk::Quirk;
+pub use table::RECORD;
 
 /// Who reads the command line. A component has no files and no secrets store,
 /// so some options exist only in the native host.

@@ -16,7 +16,7 @@ pub(crate) enum Kind {
 }
 
 /// The component writes the recording on stderr.
-pub(crate) const RECORD: &str = "--record-to-stderr";
+pub const RECORD: &str = "--record-to-stderr";
 
 /// Options with a value that both shells know.
 #[derive(Debug, Clone, Copy)]

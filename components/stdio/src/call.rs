@@ -4,7 +4,6 @@
 use bytes::Bytes;
 use http::Request;
 use mcp_proxy_core::CallError;
-use std::time::Duration;
 use wasip2::http::outgoing_handler;
 use wasip2::http::types::{
     ErrorCode, Fields, FutureIncomingResponse, IncomingBody, IncomingResponse, Method, OutgoingBody, OutgoingRequest,
@@ -13,8 +12,9 @@ use wasip2::http::types::{
 use wasip2::io::poll::Pollable;
 use wasip2::io::streams::{InputStream, OutputStream, StreamError};
 
-/// The core keeps the time; the host must not cut a quiet stream.
-const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+/// The most that all headers of a request may take. A host refuses more, and
+/// wasmtime does so by ending the component.
+const LONGEST_HEADERS: usize = 96 << 10;
 /// The most that one read takes.
 const READ: u64 = 256 << 10;
 
@@ -49,13 +49,12 @@ pub(crate) enum News {
 }
 
 impl Call {
-    pub(crate) fn start(request: Request<Bytes>, connect_timeout: Duration) -> Result<Self, CallError> {
+    pub(crate) fn start(request: Request<Bytes>, options: Option<RequestOptions>) -> Result<Self, CallError> {
         let (parts, body) = request.into_parts();
         let outgoing = outgoing(&parts, body.len())?;
         // To ask for the body of a request is to give it one, chunked and empty.
         let upload = if body.is_empty() { None } else { Some(outgoing.body().map_err(|()| CallError::Protocol)?) };
-        let future =
-            outgoing_handler::handle(outgoing, Some(options(connect_timeout))).map_err(|code| call_error(&code))?;
+        let future = outgoing_handler::handle(outgoing, options).map_err(|code| call_error(&code))?;
         let download = Download::Head { ready: future.subscribe(), future };
         let upload = match upload {
             None => None,
@@ -75,6 +74,11 @@ impl Call {
         if let Download::Body { ready, stream, .. } = &mut self.download {
             ready.get_or_insert_with(|| stream.subscribe());
         }
+    }
+
+    /// The upload is not done.
+    pub(crate) fn uploads(&self) -> bool {
+        self.upload.is_some()
     }
 
     /// The upload to wait for, if it is not done.
@@ -152,6 +156,10 @@ fn outgoing(parts: &http::request::Parts, length: usize) -> Result<OutgoingReque
     if length > 0 {
         headers.push(("content-length".to_owned(), length.to_string().into_bytes()));
     }
+    let size = |(name, value): &(String, Vec<u8>)| name.len() + value.len();
+    if headers.iter().map(size).sum::<usize>() > LONGEST_HEADERS {
+        return Err(CallError::Protocol);
+    }
     let fields = Fields::from_list(&headers).map_err(|_| CallError::Protocol)?;
     let request = OutgoingRequest::new(fields);
     let method = match parts.method {
@@ -170,16 +178,6 @@ fn outgoing(parts: &http::request::Parts, length: usize) -> Result<OutgoingReque
         .and_then(|()| request.set_path_with_query(Some(path)));
     set.map_err(|()| CallError::Protocol)?;
     Ok(request)
-}
-
-fn options(connect_timeout: Duration) -> RequestOptions {
-    let options = RequestOptions::new();
-    let nanos = |time: Duration| u64::try_from(time.as_nanos()).ok();
-    // A host that lacks one of them says so; it then has limits of its own.
-    options.set_connect_timeout(nanos(connect_timeout)).ok();
-    options.set_first_byte_timeout(nanos(FOREVER)).ok();
-    options.set_between_bytes_timeout(nanos(FOREVER)).ok();
-    options
 }
 
 fn head(response: &IncomingResponse) -> Option<http::response::Parts> {

@@ -1,8 +1,8 @@
 //! Stderr: one `[TAG] message` line a note. Ordinary events are told only when
 //! asked for. A note holds no secret, and nothing is added to it here.
 
-use mcp_proxy_core::{Blame, Note};
-use mcp_proxy_words::words;
+use mcp_proxy_core::{Blame, Note, Time};
+use mcp_proxy_words::{Throttle, counted, words};
 use std::io::Write;
 
 /// What is told.
@@ -14,12 +14,38 @@ pub(crate) enum Level {
     All,
 }
 
-/// Writes a note, if the level lets it through.
-pub(crate) fn note(level: Level, note: &Note) {
-    let quiet = matches!(note, Note::LateAnswer | Note::StrayAnswer | Note::SessionLost);
-    if level == Level::All || (note.blame() != Blame::Nobody && !quiet) {
-        let (tag, text) = words(note);
-        line(&format!("[{tag}] {text}"));
+/// The notes of a run.
+pub(crate) struct Log {
+    level: Level,
+    throttle: Throttle,
+}
+
+impl Log {
+    pub(crate) fn new(level: Level) -> Self {
+        Self { level, throttle: Throttle::default() }
+    }
+
+    /// Writes a note, if the level lets it through. What somebody does wrong
+    /// again and again is not said every time.
+    pub(crate) fn note(&mut self, now: Time, note: &Note) {
+        let quiet = matches!(note, Note::LateAnswer | Note::StrayAnswer | Note::SessionLost);
+        let fault = note.blame() != Blame::Nobody;
+        if self.level != Level::All && (!fault || quiet) {
+            return;
+        }
+        let unsaid = if fault { self.throttle.admit(now, note) } else { Some(0) };
+        if let Some(unsaid) = unsaid {
+            let (tag, text) = words(note);
+            line(&format!("[{tag}] {}", counted(text, unsaid)));
+        }
+    }
+
+    /// Says how much was left unsaid.
+    pub(crate) fn end(&self) {
+        let unsaid = self.throttle.unsaid();
+        if unsaid > 0 {
+            line(&format!("[LOG] {unsaid} more lines like these were left out"));
+        }
     }
 }
 

@@ -3,6 +3,10 @@
 //! looks into JSON or SSE, names an MCP method or decides a retry.
 
 mod call;
+#[cfg(feature = "crash")]
+mod crash;
+mod journal;
+mod limits;
 mod log;
 mod output;
 mod replay;
@@ -10,10 +14,15 @@ mod shell;
 mod tape;
 
 use log::Level;
-use mcp_proxy_core::Config;
+use mcp_proxy_core::{Config, Keepsake};
 use mcp_proxy_options::{Command, KeepAlive, Options, Quirk, Replay, Shell, Transport, parse};
 use std::process::ExitCode;
 use wasip2::cli::environment;
+
+/// Set by a host that goes on where a component breaks: write the journal.
+const JOURNAL: &str = "MCP_PROXY_JOURNAL";
+/// Set by the same: the journal's last word about the session.
+const SESSION: &str = "MCP_PROXY_SESSION";
 
 fn main() -> ExitCode {
     let variables = environment::get_environment();
@@ -24,17 +33,25 @@ fn main() -> ExitCode {
             output::print(&text);
             ExitCode::SUCCESS
         }
-        Ok(Command::Run(options)) => run(&options),
+        Ok(Command::Run(options)) => run(&options, &lookup),
         Ok(Command::Replay(options)) => replay(&options),
         Err(error) => refuse(&error.to_string()),
     }
 }
 
-fn run(options: &Options) -> ExitCode {
-    match config(options) {
-        Ok(config) => shell::Shell::new(&config, options).run(),
-        Err(reason) => refuse(&reason),
+fn run(options: &Options, lookup: &dyn Fn(&str) -> Option<String>) -> ExitCode {
+    let config = match config(options) {
+        Ok(config) => config,
+        Err(reason) => return refuse(&reason),
+    };
+    let mut shell = shell::Shell::new(&config, options);
+    if lookup(JOURNAL).is_some() {
+        shell.keep_journal();
     }
+    if let Some(known) = lookup(SESSION).as_deref().and_then(Keepsake::from_line) {
+        shell.resume(&known);
+    }
+    shell.run()
 }
 
 fn replay(options: &Replay) -> ExitCode {

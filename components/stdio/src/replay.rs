@@ -7,7 +7,7 @@ use crate::log::Level;
 use http::HeaderMap;
 use mcp_proxy_core::record::{Reader, Start};
 use mcp_proxy_core::{Exit, Input, Note, Output, Proxy, Side, Sink, Time};
-use mcp_proxy_words::words;
+use mcp_proxy_words::{escaped, shown, words};
 use std::io::{self, BufRead, BufWriter, Write};
 
 /// As much of a body is shown, in characters, unless everything is to be told.
@@ -66,7 +66,7 @@ struct Printer<W: Write> {
 impl<W: Write> Printer<W> {
     fn start(&mut self, start: &Start) -> Result<(), Stop> {
         self.zero = start.now;
-        let text = format!("a run of mcp-proxy {}, replayed by {}", start.version, env!("CARGO_PKG_VERSION"));
+        let text = format!("a run of mcp-proxy {}, replayed by {}", shown(&start.version), env!("CARGO_PKG_VERSION"));
         self.line(start.now, "", &text)
     }
 
@@ -100,7 +100,8 @@ impl<W: Write> Printer<W> {
             }
             Output::Write(Side::Client, bytes) => format!("client: {}", self.body(bytes)),
             Output::Call(call, request) => {
-                let (method, uri, headers) = (request.method(), request.uri(), self.headers(request.headers()));
+                let (method, headers) = (request.method(), self.headers(request.headers()));
+                let uri = shown(&request.uri().to_string());
                 format!("#{} {method} {uri}{headers} {}", call.0, self.body(request.body()))
             }
             Output::Cancel(call) => format!("#{} cancel", call.0),
@@ -146,14 +147,9 @@ impl<W: Write> Printer<W> {
     }
 
     fn headers(&self, headers: &HeaderMap) -> String {
-        let shown = headers.iter().filter(|(name, _)| self.level == Level::All || TELLING.contains(&name.as_str()));
-        let shown: Vec<_> = shown.map(|(name, value)| format!("{name}: {}", value.to_str().unwrap_or("…"))).collect();
-        if shown.is_empty() { String::new() } else { format!(" ({})", shown.join(", ")) }
+        let told = headers.iter().filter(|(name, _)| self.level == Level::All || TELLING.contains(&name.as_str()));
+        let told: Vec<_> =
+            told.map(|(name, value)| format!("{name}: {}", shown(value.to_str().unwrap_or("…")))).collect();
+        if told.is_empty() { String::new() } else { format!(" ({})", told.join(", ")) }
     }
-}
-
-fn escaped(letter: char) -> impl Iterator<Item = char> {
-    let (plain, escape) =
-        if letter.is_control() { (None, Some(letter.escape_default())) } else { (Some(letter), None) };
-    plain.into_iter().chain(escape.into_iter().flatten())
 }

@@ -2,12 +2,14 @@
 //! happened. The drain starts things and never waits for them.
 
 use crate::call::{Call, News};
-use crate::log::{self, Level};
+use crate::journal::Journal;
+use crate::limits::HostLimits;
+use crate::log::{Level, Log};
 use crate::output::Stdout;
 use crate::tape::Tape;
-use mcp_proxy_core::{CallError, CallId, Config, Exit, Input, Output, Proxy, Side, Sink, Source, Time};
+use mcp_proxy_core::{CallError, CallId, Config, Exit, Input, Keepsake, Output, Proxy, Side, Sink, Source, Time};
 use mcp_proxy_options::Options;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::Duration;
 use wasip2::cli::stdin;
@@ -19,18 +21,27 @@ use wasip2::random::random;
 /// The most that one read of stdin takes.
 const READ: u64 = 64 << 10;
 
+/// A host looks at every pollable in every wait. With more idle calls than this,
+/// most waits leave them out.
+const FEW_IDLE: usize = 64;
+
 /// The machine and everything it touches.
 pub(crate) struct Shell {
     proxy: Proxy,
     stdin: Stdin,
     stdout: Stdout,
     calls: BTreeMap<CallId, Call>,
+    /// The calls that started, or brought something, since all were looked at.
+    lively: BTreeSet<CallId>,
     timer: Option<Timer>,
+    /// When all calls are to be looked at again.
+    look: Option<Timer>,
     /// When the last wait ended: one look at the clock serves all its facts.
     now: Time,
-    level: Level,
+    log: Log,
     tape: Option<Tape>,
-    connect_timeout: Duration,
+    journal: Option<Journal>,
+    limits: HostLimits,
     drain_timeout: Duration,
 }
 
@@ -53,6 +64,7 @@ enum Token {
     Upload(CallId),
     Download(CallId),
     Timer,
+    Look,
 }
 
 impl Shell {
@@ -65,13 +77,26 @@ impl Shell {
             stdin: Stdin { ready: stream.subscribe(), stream },
             stdout: Stdout::new(),
             calls: BTreeMap::new(),
+            lively: BTreeSet::new(),
             timer: None,
+            look: None,
             now,
-            level: if options.debug { Level::All } else { Level::Faults },
+            log: Log::new(if options.debug { Level::All } else { Level::Faults }),
             tape: options.record.then(|| Tape::start(config, seed, now)),
-            connect_timeout: options.connect_timeout,
+            journal: None,
+            limits: HostLimits::new(options.connect_timeout, options.request_timeout),
             drain_timeout: options.drain_timeout,
         }
+    }
+
+    /// Tells the host what it needs if this component breaks.
+    pub(crate) fn keep_journal(&mut self) {
+        self.journal = Some(Journal::start(&mut self.proxy));
+    }
+
+    /// Goes on with the session of a component that broke.
+    pub(crate) fn resume(&mut self, known: &Keepsake) {
+        self.proxy.resume(known);
     }
 
     pub(crate) fn run(mut self) -> ExitCode {
@@ -88,12 +113,13 @@ impl Shell {
     /// Carries out everything that the core asks for.
     fn drain(&mut self) -> Option<Exit> {
         loop {
+            self.journal.iter_mut().for_each(|journal| journal.sync(&mut self.proxy));
             while let Some(output) = self.proxy.poll() {
                 match output {
                     Output::Write(Side::Client, line) => self.stdout.push(line),
                     Output::Call(id, request) => self.call(id, request),
-                    Output::Cancel(id) => drop(self.calls.remove(&id)),
-                    Output::Note(note) => log::note(self.level, &note),
+                    Output::Cancel(id) => self.forget(id),
+                    Output::Note(note) => self.log.note(self.now, &note),
                     Output::Exit(exit) => return Some(exit),
                     // Only a client of HTTP has exchanges.
                     Output::Respond(..) | Output::Send(..) | Output::Finish(_) | Output::Abort(_) => {}
@@ -122,9 +148,11 @@ impl Shell {
     }
 
     fn call(&mut self, id: CallId, request: http::Request<bytes::Bytes>) {
-        match Call::start(request, self.connect_timeout) {
+        let options = self.limits.options(self.now, request.method());
+        match Call::start(request, options) {
             Ok(call) => {
                 self.calls.insert(id, call);
+                self.lively.insert(id);
                 self.upload(id);
             }
             Err(error) => self.tell(Input::Failed(id, error)),
@@ -138,12 +166,20 @@ impl Shell {
         }
     }
 
+    fn forget(&mut self, id: CallId) {
+        self.calls.remove(&id);
+        self.lively.remove(&id);
+    }
+
     /// The one place in which the shell waits.
     fn wait(&mut self) -> Vec<Token> {
         self.arm();
-        self.calls.values_mut().for_each(Call::prepare);
-        let mut tokens = Vec::with_capacity(self.calls.len() + 3);
-        let mut pollables = Vec::with_capacity(self.calls.len() + 3);
+        let ids = self.looked_at();
+        for id in &ids {
+            self.calls.get_mut(id).into_iter().for_each(Call::prepare);
+        }
+        let mut tokens = Vec::with_capacity(ids.len() + 4);
+        let mut pollables = Vec::with_capacity(ids.len() + 4);
         let mut add = |token, pollable| {
             tokens.push(token);
             pollables.push(pollable);
@@ -152,16 +188,41 @@ impl Shell {
             add(Token::Stdin, &self.stdin.ready);
         }
         self.stdout.pollable().into_iter().for_each(|ready| add(Token::Stdout, ready));
-        for (id, call) in &self.calls {
+        for (id, call) in ids.iter().filter_map(|id| Some((id, self.calls.get(id)?))) {
             call.upload().into_iter().for_each(|ready| add(Token::Upload(*id), ready));
             if !call.has_body() || self.proxy.wants(Source::Call(*id)) {
                 call.download().into_iter().for_each(|ready| add(Token::Download(*id), ready));
             }
         }
         self.timer.iter().for_each(|timer| add(Token::Timer, &timer.ready));
+        self.look.iter().for_each(|look| add(Token::Look, &look.ready));
         let ready = poll(&pollables);
         self.now = now();
+        self.looked();
         ready.into_iter().filter_map(|at| tokens.get(usize::try_from(at).ok()?).copied()).collect()
+    }
+
+    /// The calls to wait for: all of them, or only the lively ones until it is
+    /// time for all. The more are idle, the seldomer they are looked at, so that
+    /// looking takes a small part of the time.
+    fn looked_at(&mut self) -> Vec<CallId> {
+        let idle = self.calls.len() - self.lively.len();
+        if idle > FEW_IDLE && self.look.is_some() {
+            return self.lively.iter().copied().collect();
+        }
+        let Self { calls, lively, .. } = self;
+        lively.retain(|id| calls.get(id).is_some_and(Call::uploads));
+        self.look = None;
+        calls.keys().copied().collect()
+    }
+
+    /// All calls have just been looked at.
+    fn looked(&mut self) {
+        let idle = self.calls.len() - self.lively.len();
+        if idle > FEW_IDLE && self.look.is_none() {
+            let wait = u64::try_from(idle / 200).unwrap_or(u64::MAX).clamp(1, 50);
+            self.look = Some(Timer::at(self.now.after(Duration::from_millis(wait))));
+        }
     }
 
     /// An early tick changes nothing, so a timer that stands is only replaced
@@ -169,8 +230,7 @@ impl Shell {
     fn arm(&mut self) {
         let Some(deadline) = self.proxy.deadline() else { return };
         if self.timer.as_ref().is_none_or(|timer| deadline.at < timer.at) {
-            let ready = monotonic_clock::subscribe_instant(deadline.at.0.saturating_mul(1_000_000));
-            self.timer = Some(Timer { ready, at: deadline.at });
+            self.timer = Some(Timer::at(deadline.at));
         }
     }
 
@@ -184,13 +244,17 @@ impl Shell {
                 self.timer = None;
                 self.tell(Input::Tick);
             }
+            Token::Look => self.look = None,
         }
     }
 
     fn read_stdin(&mut self) {
         match self.stdin.stream.read(READ) {
             Ok(bytes) if bytes.is_empty() => {}
-            Ok(bytes) => self.tell(Input::Bytes(Side::Client, &bytes)),
+            Ok(bytes) => {
+                self.journal.iter_mut().for_each(|journal| journal.read(bytes.len()));
+                self.tell(Input::Bytes(Side::Client, &bytes));
+            }
             Err(StreamError::Closed | StreamError::LastOperationFailed(_)) => self.tell(Input::Eof(Side::Client)),
         }
     }
@@ -199,12 +263,19 @@ impl Shell {
     /// enough.
     fn read_call(&mut self, id: CallId) {
         while let Some(call) = self.calls.get_mut(&id) {
-            match call.read() {
+            let news = call.read();
+            if !matches!(news, News::Nothing) {
+                self.lively.insert(id);
+            }
+            match news {
                 News::Nothing => return,
-                News::Head(head) => self.tell(Input::Head(id, head)),
+                News::Head(head) => {
+                    self.limits.answered(self.now);
+                    self.tell(Input::Head(id, head));
+                }
                 News::Chunk(bytes) => self.tell(Input::Chunk(id, &bytes)),
                 News::End => {
-                    self.calls.remove(&id);
+                    self.forget(id);
                     return self.tell(Input::End(id));
                 }
                 News::Failed(error) => return self.fail(id, error),
@@ -216,11 +287,13 @@ impl Shell {
     }
 
     fn fail(&mut self, id: CallId, error: CallError) {
-        self.calls.remove(&id);
+        self.forget(id);
         self.tell(Input::Failed(id, error));
     }
 
     fn tell(&mut self, input: Input<'_>) {
+        #[cfg(feature = "crash")]
+        crate::crash::on_command(&input);
         if let Some(tape) = &mut self.tape {
             tape.told(self.now, &input);
         }
@@ -231,6 +304,7 @@ impl Shell {
     fn leave(mut self, exit: Exit) -> ExitCode {
         let limit =
             monotonic_clock::subscribe_duration(u64::try_from(self.drain_timeout.as_nanos()).unwrap_or(u64::MAX));
+        self.log.end();
         if exit == Exit::Stopped {
             return ExitCode::SUCCESS;
         }
@@ -241,6 +315,12 @@ impl Shell {
             }
         }
         ExitCode::SUCCESS
+    }
+}
+
+impl Timer {
+    fn at(at: Time) -> Self {
+        Self { ready: monotonic_clock::subscribe_instant(at.0.saturating_mul(1_000_000)), at }
     }
 }
 

@@ -1,6 +1,10 @@
 //! What the notes of the core say to people: the same words in every shell.
 //! Where they are shown, and which of them, is the shell's business.
 
+mod throttle;
+
+pub use throttle::{Throttle, counted};
+
 use mcp_proxy_core::wire::message::Fault;
 use mcp_proxy_core::{Blame, Note, Transport};
 use std::time::Duration;
@@ -23,7 +27,7 @@ pub fn words(note: &Note) -> (&'static str, String) {
         }
         Note::Undelivered { status: None } => ("HTTP", own("a message without answer could not be delivered")),
         Note::SessionOpened { transport, version } => {
-            let version = version.as_deref().unwrap_or("not named");
+            let version = version.as_deref().map_or_else(|| "not named".to_owned(), shown);
             ("INIT", format!("{}, protocol {version}", transport_words(*transport)))
         }
         Note::SseTried(Some(status)) => ("INIT", format!("POST was refused ({status}); trying HTTP+SSE")),
@@ -46,6 +50,28 @@ pub fn words(note: &Note) -> (&'static str, String) {
         }
         Note::Unexpected(call) => ("BUG", format!("#{}: a fact about a call came out of turn", call.0)),
     }
+}
+
+/// What a peer wrote, fit for a terminal and for a line: cut, and escaped where
+/// it would steer either.
+#[must_use]
+pub fn shown(text: &str) -> String {
+    const MOST: usize = 200;
+    let mut out: String = text.chars().take(MOST).flat_map(escaped).collect();
+    if text.chars().nth(MOST).is_some() {
+        out.push('…');
+    }
+    out
+}
+
+/// A character as it may be shown. Beside control characters these turn the
+/// direction of a text, or stand in it unseen.
+pub fn escaped(letter: char) -> impl Iterator<Item = char> {
+    let hidden =
+        matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    let steers = letter.is_control() || hidden;
+    let (plain, escape) = if steers { (None, Some(letter.escape_default())) } else { (Some(letter), None) };
+    plain.into_iter().chain(escape.into_iter().flatten())
 }
 
 fn batch_tag(from: Blame) -> &'static str {
@@ -79,4 +105,17 @@ fn fault_words(fault: Fault) -> &'static str {
 
 fn ms(wait: Duration) -> String {
     format!("{} ms", wait.as_millis())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_peer_wrote_cannot_steer_a_terminal_or_forge_a_line() {
+        let version = Some("1\x1b[2J\n\x1e{}\u{202e}".to_owned());
+        let (_, text) = words(&Note::SessionOpened { transport: Transport::Sse, version });
+        assert_eq!(text, r"HTTP+SSE, protocol 1\u{1b}[2J\n\u{1e}{}\u{202e}");
+        assert_eq!(shown(&"é".repeat(201)), format!("{}…", "é".repeat(200)));
+    }
 }

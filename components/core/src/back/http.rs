@@ -124,14 +124,10 @@ impl HttpBack {
         if *call.errand() == Errand::Settled && !status.is_success() {
             return self.reports.push_back(Report::Stop(id));
         }
-        if headers.get(SESSION_ID).is_some_and(|offered| offered.len() > LONGEST_SESSION_ID) {
-            self.reports.push_back(Report::Stop(id));
-            return self.fail(&call, Failure::body(status, LONG_SESSION_ID, &[]));
-        }
         self.begun(now, &mut call, status, headers);
-        if status.is_success() && call.stranded.is_some() {
+        if let Some(failure) = useless(&call, status, headers) {
             self.reports.push_back(Report::Stop(id));
-            return self.fail(&call, Failure::stream(None));
+            return self.fail(&call, failure);
         }
         if status == StatusCode::NOT_FOUND
             && let Some(url) = self.second_endpoint(&call)
@@ -453,6 +449,15 @@ impl HttpBack {
         let call = self.calls.iter().find(|(_, call)| call.errand().request() == Some(request));
         call.map_or(failure.clone(), |(_, call)| call.parcel.failure(failure))
     }
+}
+
+/// Why nothing of a response can be used, whatever it brings.
+fn useless(call: &Call, status: StatusCode, headers: &HeaderMap) -> Option<Failure> {
+    if headers.get(SESSION_ID).is_some_and(|offered| offered.len() > LONGEST_SESSION_ID) {
+        return Some(Failure::body(status, LONG_SESSION_ID, &[]));
+    }
+    let stranded = status.is_success() && call.stranded.is_some();
+    stranded.then(|| Failure::stream(None))
 }
 
 /// Takes a piece of a response that is no event stream.

@@ -66,6 +66,8 @@ struct Memory {
     subscriptions: BTreeMap<String, Message>,
     /// Settings that the server has not confirmed.
     asked: BTreeMap<Id, Message>,
+    /// How often something was learned.
+    lessons: u64,
 }
 
 /// How a request of the client ended.
@@ -114,6 +116,11 @@ impl Legacy {
         })
     }
 
+    /// Changes whenever the keepsake does.
+    pub(crate) fn revision(&self) -> u64 {
+        self.session.number + self.memory.lessons
+    }
+
     /// Replaces a session that is lost, if there is one.
     pub(crate) fn reopen(&mut self) -> Option<Parcel> {
         matches!(self.phase, Phase::Lost(_)).then(|| self.reinitialize()).flatten()
@@ -149,7 +156,8 @@ impl Legacy {
     pub(crate) fn errand(&mut self, message: &Message) -> Errand {
         match &message.kind {
             Kind::Request { id, method } if role(method) == Role::Initialize => {
-                self.memory = Memory { initialize: Some(message.clone()), ..Memory::default() };
+                let lessons = self.memory.lessons;
+                self.memory = Memory { initialize: Some(message.clone()), lessons, ..Memory::default() };
                 Errand::Initialize(id.clone())
             }
             Kind::Request { id, method } => {
@@ -384,6 +392,7 @@ impl Memory {
 
     fn learn(&mut self, message: Message) {
         let Kind::Request { method, .. } = &message.kind else { return };
+        self.lessons += 1;
         let uri = message::text_member(message.params(), "uri");
         match (&**method, uri) {
             ("logging/setLevel", _) => self.log_level = Some(message),

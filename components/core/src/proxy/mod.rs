@@ -132,6 +132,12 @@ impl Proxy {
         self.era.keepsake()
     }
 
+    /// Changes whenever [`Proxy::keepsake`] does, and costs nothing to ask.
+    #[must_use]
+    pub fn keepsake_revision(&self) -> u64 {
+        self.era.revision()
+    }
+
     /// Goes on with the session of a machine that was lost.
     pub fn resume(&mut self, known: &Keepsake) {
         self.era.resume(known);
