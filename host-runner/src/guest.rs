@@ -3,8 +3,8 @@
 //! that imports files or sockets does not start.
 
 use wasmtime::{
-    Engine, Result, Store, StoreLimits, StoreLimitsBuilder,
-    component::{Component, Linker, ResourceTable},
+    Engine, Result, Store, StoreContextMut, StoreLimits, StoreLimitsBuilder,
+    component::{Component, Linker, Resource, ResourceTable},
 };
 use wasmtime_wasi::{
     I32Exit, WasiCtx, WasiCtxView, WasiView,
@@ -12,15 +12,25 @@ use wasmtime_wasi::{
     p2::bindings::{Command, cli, random},
     random::WasiRandom,
 };
-use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks, WasiHttpView};
-
-use crate::note;
+use wasmtime_wasi_http::{
+    WasiHttp, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks, WasiHttpView,
+    p2::{
+        bindings::{
+            LinkOptions,
+            http::{outgoing_handler::Host as _, types},
+        },
+        types::{HostFutureIncomingResponse, HostOutgoingRequest},
+    },
+};
 
 /// Exit code of a component that broke (`EX_SOFTWARE`).
 pub const BROKEN: i32 = 70;
 
 /// A component that needs more than this has gone wild.
 const MEMORY_LIMIT: usize = 2 << 30;
+
+/// Any version that is compatible with the component's.
+const OUTGOING_HANDLER: &str = "wasi:http/outgoing-handler@0.2.0";
 
 struct State {
     wasi: WasiCtx,
@@ -48,12 +58,21 @@ pub struct Guest {
     store: Store<State>,
 }
 
+/// How a component ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself, with this exit code.
+    Exited(i32),
+    /// It broke, for this reason.
+    Broke(String),
+}
+
 impl Guest {
-    pub fn new(component: Component, wasi: WasiCtx, http: impl WasiHttpHooks + 'static) -> Self {
+    pub fn new(component: Component, wasi: WasiCtx, hooks: Box<dyn WasiHttpHooks>) -> Self {
         let state = State {
             wasi,
             http: WasiHttpCtx::new(),
-            hooks: Box::new(http),
+            hooks,
             table: ResourceTable::new(),
             limits: StoreLimitsBuilder::new().memory_size(MEMORY_LIMIT).build(),
         };
@@ -62,10 +81,10 @@ impl Guest {
         Self { component, store }
     }
 
-    /// Runs the component to its end and gives its exit code.
-    pub async fn run(mut self) -> i32 {
-        let ended = self.call().await;
-        exit_code(ended)
+    /// Runs the component to its end. Gives the way to HTTP back, for another.
+    pub async fn run(mut self) -> (Ended, Box<dyn WasiHttpHooks>) {
+        let ended = ended(self.call().await);
+        (ended, self.store.into_data().hooks)
     }
 
     async fn call(&mut self) -> Result<Result<(), ()>> {
@@ -75,10 +94,11 @@ impl Guest {
     }
 }
 
-/// A component's arguments and streams. Of the environment it sees nothing but
-/// what its arguments say too.
+/// A component's arguments and streams. Of the process's environment it sees
+/// nothing but what its arguments say too.
 pub fn context(
     args: &[String],
+    env: &[(&str, String)],
     stdin: impl StdinStream + 'static,
     stdout: impl StdoutStream + 'static,
     stderr: impl StdoutStream + 'static,
@@ -88,13 +108,17 @@ pub fn context(
     if args.iter().any(|arg| arg == "--debug") {
         builder.env("DEBUG", "1");
     }
+    builder.envs(env);
     builder.build()
 }
 
 fn linker(engine: &Engine) -> Result<Linker<State>> {
     let mut linker = Linker::new(engine);
     let l = &mut linker;
-    wasmtime_wasi_http::p2::add_to_linker_async(l)?;
+    wasmtime_wasi::p2::add_to_linker_proxy_interfaces_async(l)?;
+    types::add_to_linker::<State, WasiHttp>(l, &LinkOptions::default().into(), State::http)?;
+    l.instance(OUTGOING_HANDLER)?
+        .func_wrap("handle", |store, (request, options)| Ok((handle(store, request, options)?,)))?;
     random::insecure::add_to_linker::<State, WasiRandom>(l, |state| state.wasi.random())?;
     random::insecure_seed::add_to_linker::<State, WasiRandom>(l, |state| state.wasi.random())?;
     cli::exit::add_to_linker::<State, WasiCli>(l, State::cli)?;
@@ -107,17 +131,32 @@ fn linker(engine: &Engine) -> Result<Linker<State>> {
     Ok(linker)
 }
 
-fn exit_code(ended: Result<Result<(), ()>>) -> i32 {
+/// Sends a request. The options are the host's from here on: wasmtime-wasi-http
+/// reads them and leaves them in the table, one more with every request. What
+/// they say about time is for hosts that leave the time to the component; here
+/// `http::dial` keeps it while connecting, and the component afterwards.
+fn handle(
+    mut store: StoreContextMut<'_, State>,
+    request: Resource<HostOutgoingRequest>,
+    options: Option<Resource<types::RequestOptions>>,
+) -> Result<Result<Resource<HostFutureIncomingResponse>, types::ErrorCode>> {
+    let mut http = store.data_mut().http();
+    if let Some(options) = options {
+        http.table.delete(options)?;
+    }
+    match http.handle(request, None) {
+        Ok(response) => Ok(Ok(response)),
+        Err(error) => Ok(Err(error.downcast()?)),
+    }
+}
+
+fn ended(ended: Result<Result<(), ()>>) -> Ended {
     match ended {
-        Ok(Ok(())) => 0,
-        Ok(Err(())) => 1,
+        Ok(Ok(())) => Ended::Exited(0),
+        Ok(Err(())) => Ended::Exited(1),
         Err(error) => match error.downcast_ref::<I32Exit>() {
-            Some(I32Exit(code)) => *code,
-            None => {
-                let cause = format!("{error:#}").replace('\n', " ");
-                note::line(&format!("mcp-proxy: the component broke: {cause}"));
-                BROKEN
-            }
+            Some(I32Exit(code)) => Ended::Exited(*code),
+            None => Ended::Broke(format!("{error:#}").replace('\n', " ")),
         },
     }
 }
@@ -131,14 +170,14 @@ mod tests {
     #[test]
     fn the_exit_code_is_the_component_s_own() {
         let cases = [
-            (Ok(Ok(())), 0),
-            (Ok(Err(())), 1),
-            (Err(Error::from(I32Exit(0))), 0),
-            (Err(Error::from(I32Exit(2))), 2),
-            (Err(Error::msg("unreachable executed")), BROKEN),
+            (Ok(Ok(())), Ended::Exited(0)),
+            (Ok(Err(())), Ended::Exited(1)),
+            (Err(Error::from(I32Exit(0))), Ended::Exited(0)),
+            (Err(Error::from(I32Exit(2))), Ended::Exited(2)),
+            (Err(Error::msg("unreachable executed")), Ended::Broke("unreachable executed".to_owned())),
         ];
-        for (ended, code) in cases {
-            assert_eq!(exit_code(ended), code);
+        for (result, how) in cases {
+            assert_eq!(ended(result), how);
         }
     }
 

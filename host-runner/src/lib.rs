@@ -12,9 +12,13 @@ pub mod engine;
 pub mod guest;
 #[cfg(feature = "host")]
 pub mod http;
+#[cfg(feature = "host")]
+pub mod journal;
 pub mod note;
 #[cfg(feature = "host")]
 pub mod record;
+#[cfg(feature = "host")]
+pub mod runner;
 #[cfg(feature = "host")]
 pub mod signal;
 #[cfg(feature = "host")]

@@ -5,12 +5,12 @@ use std::{fs, io::Write, path::Path, process::exit};
 
 use host_runner::{
     component, engine,
-    guest::{self, Guest, context},
+    guest::{self, Ended, Guest, context},
     http::{Http, Offline},
     note,
     record::{self, Recording},
-    signal,
-    stdio::{Input, Output, Stderr},
+    runner,
+    stdio::{Output, Stderr},
 };
 use mcp_proxy_options::{Command, Options, Replay, Shell, UsageError, parse};
 use tokio::runtime;
@@ -74,7 +74,7 @@ fn start(options: &Options) -> i32 {
         Ok(recording) => recording,
         Err(error) => return failed(&error.to_string(), USAGE),
     };
-    enter(options.host.component.as_deref(), |component| run(component, options, http, recording))
+    enter(options.host.component.as_deref(), |component| runner::run(component, options, http, recording))
 }
 
 fn record(path: &Path, options: &Options, http: &Http) -> Result<Recording, UsageError> {
@@ -91,10 +91,14 @@ fn replay(options: &Replay) -> i32 {
     };
     enter(options.component.as_deref(), |component| async {
         let output = Output::new(|| ());
-        let wasi = context(&options.guest_args(), InputFile::new(file), output.clone(), Stderr::new(None));
-        let code = Guest::new(component, wasi, Offline).run().await;
+        let stderr = Stderr::new(None, None);
+        let wasi = context(&options.guest_args(), &[], InputFile::new(file), output.clone(), stderr);
+        let (ended, _) = Guest::new(component, wasi, Box::new(Offline)).run().await;
         output.drain().await;
-        code
+        match ended {
+            Ended::Exited(code) => code,
+            Ended::Broke(cause) => failed(&format!("the component broke: {cause}"), guest::BROKEN),
+        }
     })
 }
 
@@ -112,22 +116,6 @@ fn enter<F: Future<Output = i32>>(component: Option<&Path>, task: impl FnOnce(Co
         Ok(runtime) => runtime.block_on(task(component)),
         Err(error) => failed(&error.to_string(), guest::BROKEN),
     }
-}
-
-async fn run(component: Component, options: &Options, http: Http, recording: Option<Recording>) -> i32 {
-    let input = Input::new();
-    let reader = input.clone();
-    // A client that no longer reads has nothing more to ask.
-    let output = Output::new(move || reader.close());
-    tokio::spawn(signal::watch(input.clone(), options.drain_timeout));
-    let args = options.guest_args();
-    let wasi = context(&args, input, output.clone(), Stderr::new(recording));
-    let guest = Guest::new(component, wasi, http);
-    // As a task like the others: between them and the runtime's main future
-    // there is a system call at each turn.
-    let code = tokio::spawn(guest.run()).await.unwrap_or(guest::BROKEN);
-    output.drain().await;
-    code
 }
 
 fn print(text: &str) -> i32 {

@@ -7,6 +7,7 @@
 //! have reached the server, and nothing here looks into a body.
 
 mod credential;
+mod descriptors;
 mod dial;
 mod failure;
 mod hop;
@@ -51,6 +52,7 @@ pub struct Http {
 impl Http {
     /// Prepares everything and connects to nothing yet.
     pub fn new(options: &Options, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, UsageError> {
+        descriptors::raise_limit();
         let proxies = Arc::new(Proxies::from_variables(env));
         let tls = tls::Tls::new(&options.host)?;
         let dialer = Dialer::new(proxies.clone(), tls, options.connect_timeout);

@@ -1,8 +1,10 @@
 //! Stdin. Bytes are fetched when the component waits for them, at most one
 //! chunk ahead, so a component that does not read makes the client wait.
-//! [`Input::close`] ends the stream from outside, as if the client had.
+//! [`Input::close`] ends the stream from outside, as if the client had. What a
+//! component has read and is not done with is kept, for the next component.
 
 use std::{
+    collections::VecDeque,
     future::poll_fn,
     io::{self, Read as _},
     sync::{Arc, Mutex},
@@ -10,7 +12,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use tokio::{io::AsyncRead, sync::mpsc};
 use wasmtime_wasi::{
     cli::{IsTerminal, StdinStream},
@@ -30,6 +32,10 @@ struct State {
     /// Fetched and not yet read; only when it is empty is more fetched.
     chunk: Bytes,
     ended: bool,
+    /// Read, and not known to be done with, behind so many bytes that are;
+    /// `None` while nobody says what is done with.
+    kept: Option<VecDeque<Bytes>>,
+    done: u64,
     /// Whoever waits for bytes, to be told about a close from outside.
     waiting: Option<Waker>,
 }
@@ -50,7 +56,29 @@ impl Input {
     }
 
     fn from_source(source: Source) -> Self {
-        Self(Arc::new(Mutex::new(State { source, chunk: Bytes::new(), ended: false, waiting: None })))
+        Self(Arc::new(Mutex::new(State {
+            source,
+            chunk: Bytes::new(),
+            ended: false,
+            kept: None,
+            done: 0,
+            waiting: None,
+        })))
+    }
+
+    /// From now on what is read is kept until it is done with.
+    pub fn keep(&self) {
+        lock(&self.0).kept.get_or_insert_default();
+    }
+
+    /// So many bytes in all need not be read again.
+    pub fn done(&self, count: u64) {
+        lock(&self.0).done(count);
+    }
+
+    /// The next reader begins with what the last one was not done with.
+    pub fn rewind(&self) {
+        lock(&self.0).rewind();
     }
 
     /// Ends the stream; bytes that were fetched already can still be read.
@@ -94,7 +122,31 @@ impl State {
         if self.chunk.is_empty() && self.ended {
             return Err(StreamError::Closed);
         }
-        Ok(self.chunk.split_to(size.min(self.chunk.len())))
+        let bytes = self.chunk.split_to(size.min(self.chunk.len()));
+        if let Some(kept) = self.kept.as_mut().filter(|_| !bytes.is_empty()) {
+            kept.push_back(bytes.clone());
+        }
+        Ok(bytes)
+    }
+
+    fn done(&mut self, count: u64) {
+        let Some(kept) = &mut self.kept else { return };
+        while let Some(first) = kept.front_mut() {
+            let more = usize::try_from(count.saturating_sub(self.done)).unwrap_or(usize::MAX).min(first.len());
+            first.advance(more);
+            self.done += more as u64;
+            if !first.is_empty() {
+                return;
+            }
+            kept.pop_front();
+        }
+    }
+
+    fn rewind(&mut self) {
+        let kept = self.kept.take().unwrap_or_default();
+        let rest = std::mem::take(&mut self.chunk);
+        self.chunk = kept.into_iter().chain([rest]).flatten().collect();
+        self.done = 0;
     }
 }
 
@@ -193,6 +245,14 @@ impl Pollable for Input {
 }
 
 #[cfg(test)]
+impl Input {
+    /// For tests that read nothing.
+    pub(crate) fn empty() -> Self {
+        Self::from_source(Source::Thread(mpsc::channel(1).1))
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -212,6 +272,22 @@ mod tests {
         assert_eq!(input.read(9).unwrap(), "lo");
         input.ready().await;
         assert!(matches!(input.read(9), Err(StreamError::Closed)));
+    }
+
+    #[tokio::test]
+    async fn what_a_reader_was_not_done_with_is_read_again() {
+        let (sender, mut input) = channel();
+        input.keep();
+        sender.try_send(Bytes::from_static(b"one\ntwo\nthr")).unwrap();
+        input.ready().await;
+        assert_eq!((input.read(6).unwrap(), input.read(9).unwrap()), ("one\ntw".into(), "o\nthr".into()));
+        input.done(4);
+        sender.try_send(Bytes::from_static(b"ee\n")).unwrap();
+        input.ready().await;
+        input.rewind();
+        assert_eq!(input.read(99).unwrap(), "two\nthree\n");
+        input.rewind();
+        assert!(input.read(99).unwrap().is_empty());
     }
 
     #[tokio::test]

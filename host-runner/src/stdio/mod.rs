@@ -20,6 +20,6 @@ pub use stderr::Stderr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Neither side panics while it holds a lock; a poisoned one is still whole.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

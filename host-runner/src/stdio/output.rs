@@ -41,6 +41,9 @@ struct State {
     waiting: Option<Waker>,
     /// Once broken, the stream stays closed.
     closed: bool,
+    /// Bytes accepted in all, and whether they end a line.
+    written: u64,
+    in_line: bool,
     /// Told when the stream breaks: a component that has nothing to write would
     /// not notice that nobody reads.
     broken: Box<dyn Fn() + Send>,
@@ -67,7 +70,42 @@ impl Output {
 
     fn from_sink(sink: Sink, broken: Box<dyn Fn() + Send>) -> Self {
         let (pending, waiting) = (Bytes::new(), None);
-        Self(Arc::new(Mutex::new(State { sink, pending, busy: false, waiting, closed: false, broken })))
+        Self(Arc::new(Mutex::new(State {
+            sink,
+            pending,
+            busy: false,
+            waiting,
+            closed: false,
+            written: 0,
+            in_line: false,
+            broken,
+        })))
+    }
+
+    /// How many bytes have been accepted since the component started.
+    pub fn written(&self) -> u64 {
+        lock(&self.0).written
+    }
+
+    /// Whether the last line accepted lacks its end.
+    pub fn in_line(&self) -> bool {
+        lock(&self.0).in_line
+    }
+
+    /// Counts from zero, for another component.
+    pub fn restart(&self) {
+        lock(&self.0).written = 0;
+    }
+
+    /// Writes a text of the host's own, as the reader takes it.
+    pub async fn say(&mut self, mut text: Bytes) {
+        while !text.is_empty() {
+            self.ready().await;
+            let piece = text.split_to(PERMIT.min(text.len()));
+            if OutputStream::write(self, piece).is_err() {
+                return;
+            }
+        }
     }
 
     /// Waits a moment for what the component has left behind.
@@ -101,6 +139,8 @@ impl State {
         if bytes.len() > self.check_write()? {
             return Err(StreamError::trap("write to stdout exceeded its permit"));
         }
+        self.written += bytes.len() as u64;
+        self.in_line = bytes.last().map_or(self.in_line, |last| *last != b'\n');
         self.pending = bytes;
         let written = self.sink.try_write(&mut self.pending);
         self.settle(&written);
@@ -229,6 +269,14 @@ impl OutputStream for Output {
 impl Pollable for Output {
     async fn ready(&mut self) {
         poll_fn(|cx| lock(&self.0).poll_ready(cx)).await;
+    }
+}
+
+#[cfg(test)]
+impl Output {
+    /// For tests that look at nothing but the counts.
+    pub(crate) fn nowhere() -> Self {
+        Self::from_sink(Sink::Thread(Writer::spawn(io::sink())), Box::new(|| ()))
     }
 }
 

@@ -1,7 +1,9 @@
 //! Stderr of a component: what begins with a record separator (RFC 7464) is a
-//! line of the recording, every other line is for people.
+//! line of the recording, what begins with a group separator one of the journal,
+//! and every other line is for people.
 
 use std::{
+    borrow::Cow,
     io::{self, Write},
     sync::{Arc, Mutex},
 };
@@ -15,9 +17,13 @@ use wasmtime_wasi::{
 };
 
 use super::lock;
-use crate::{note, record::Recording};
+use crate::{
+    journal::{self, Journal},
+    note,
+    record::Recording,
+};
 
-const SEPARATOR: u8 = 0x1e;
+const RECORD: u8 = 0x1e;
 /// The most that one write may bring.
 const PERMIT: usize = 64 * 1024;
 
@@ -26,13 +32,13 @@ const PERMIT: usize = 64 * 1024;
 pub struct Stderr(Arc<Mutex<Splitter>>);
 
 impl Stderr {
-    pub fn new(mut recording: Option<Recording>) -> Self {
-        let record = move |line| {
-            if let Some(recording) = &mut recording {
-                recording.write(line);
-            }
+    pub fn new(mut recording: Option<Recording>, journal: Option<Journal>) -> Self {
+        let keep = move |kind: u8, line: Vec<u8>| match (kind, &mut recording, &journal) {
+            (RECORD, Some(recording), _) => recording.write(line),
+            (journal::SEPARATOR, _, Some(journal)) => journal.line(line.trim_ascii_end()),
+            _ => {}
         };
-        Self(Arc::new(Mutex::new(Splitter::new(Notes, record))))
+        Self(Arc::new(Mutex::new(Splitter::new(Notes, keep))))
     }
 }
 
@@ -53,20 +59,21 @@ impl Write for Notes {
 struct Splitter {
     place: Place,
     notes: Box<dyn Write + Send>,
-    record: Box<dyn FnMut(Vec<u8>) + Send>,
+    /// Takes the lines that are not for people, by what they begin with.
+    keep: Box<dyn FnMut(u8, Vec<u8>) + Send>,
 }
 
 /// Where the next byte belongs.
 enum Place {
     LineStart,
     Note,
-    /// In a line of the recording, of which this has come.
-    Record(Vec<u8>),
+    /// In a line of this kind that is not for people, of which this has come.
+    Kept(u8, Vec<u8>),
 }
 
 impl Splitter {
-    fn new(notes: impl Write + Send + 'static, record: impl FnMut(Vec<u8>) + Send + 'static) -> Self {
-        Self { place: Place::LineStart, notes: Box::new(notes), record: Box::new(record) }
+    fn new(notes: impl Write + Send + 'static, keep: impl FnMut(u8, Vec<u8>) + Send + 'static) -> Self {
+        Self { place: Place::LineStart, notes: Box::new(notes), keep: Box::new(keep) }
     }
 
     fn write(&mut self, bytes: &[u8]) {
@@ -79,26 +86,38 @@ impl Splitter {
     fn piece(&mut self, piece: &[u8]) -> Place {
         let whole = piece.ends_with(b"\n");
         match (std::mem::replace(&mut self.place, Place::LineStart), piece) {
-            (Place::LineStart, [SEPARATOR, rest @ ..]) => self.recorded(rest.to_vec(), whole),
+            (Place::LineStart, [kind @ (RECORD | journal::SEPARATOR), rest @ ..]) => {
+                self.kept(*kind, rest.to_vec(), whole)
+            }
             (Place::LineStart | Place::Note, _) => {
                 // A closed stderr is nobody's problem.
-                let _ = self.notes.write_all(piece);
+                let _ = self.notes.write_all(&harmless(piece));
                 if whole { Place::LineStart } else { Place::Note }
             }
-            (Place::Record(mut line), _) => {
+            (Place::Kept(kind, mut line), _) => {
                 line.extend_from_slice(piece);
-                self.recorded(line, whole)
+                self.kept(kind, line, whole)
             }
         }
     }
 
-    fn recorded(&mut self, line: Vec<u8>, whole: bool) -> Place {
+    fn kept(&mut self, kind: u8, line: Vec<u8>, whole: bool) -> Place {
         if !whole {
-            return Place::Record(line);
+            return Place::Kept(kind, line);
         }
-        (self.record)(line);
+        (self.keep)(kind, line);
         Place::LineStart
     }
+}
+
+/// A component is not trusted with the terminal: what would steer it is shown.
+fn harmless(piece: &[u8]) -> Cow<'_, [u8]> {
+    let steers = |byte: u8| byte.is_ascii_control() && !matches!(byte, b'\n' | b'\t');
+    if !piece.iter().any(|byte| steers(*byte)) {
+        return Cow::Borrowed(piece);
+    }
+    let shown = |byte: &u8| if steers(*byte) { byte.escape_ascii().collect() } else { vec![*byte] };
+    piece.iter().flat_map(shown).collect()
 }
 
 impl IsTerminal for Stderr {
@@ -163,13 +182,13 @@ mod tests {
 
     #[test]
     fn notes_and_records_are_told_apart_however_they_are_cut() {
-        let bytes = b"one\n\x1efirst\n\x1esecond\n\ntwo \x1e too\n\x1ethird\nlast";
+        let bytes = b"one\n\x1efirst\n\x1dsecond\n\ntwo \x1e too\n\x1ethird\nlast\x1b[2J";
         for size in 1..=bytes.len() {
             let (notes, record) = (Heard::default(), Heard::default());
             let mut taken = record.clone();
-            let mut splitter = Splitter::new(notes.clone(), move |line| taken.write_all(&line).unwrap());
+            let mut splitter = Splitter::new(notes.clone(), move |_, line| taken.write_all(&line).unwrap());
             bytes.chunks(size).for_each(|chunk| splitter.write(chunk));
-            assert_eq!(text(&notes), "one\n\ntwo \x1e too\nlast", "{size}");
+            assert_eq!(text(&notes), "one\n\ntwo \\x1e too\nlast\\x1b[2J", "{size}");
             assert_eq!(text(&record), "first\nsecond\nthird\n", "{size}");
         }
     }

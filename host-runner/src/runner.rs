@@ -1,0 +1,93 @@
+//! Runs components one after the other: where one breaks, what was open is
+//! answered, and a fresh one goes on with the client and the server. Twice in a
+//! short time is the end: what broke it may come again at once.
+
+use std::time::{Duration, Instant};
+
+use mcp_proxy_options::Options;
+use wasmtime::component::Component;
+use wasmtime_wasi_http::WasiHttpHooks;
+
+use crate::{
+    guest::{self, Ended, Guest, context},
+    http::Http,
+    journal::Journal,
+    note,
+    record::Recording,
+    signal,
+    stdio::{Input, Output, Stderr},
+};
+
+/// A component that breaks within this time is not replaced.
+const TOO_SOON: Duration = Duration::from_secs(10);
+
+/// Tells a component to keep the journal, and another what it said of the session.
+const JOURNAL: &str = "MCP_PROXY_JOURNAL";
+const SESSION: &str = "MCP_PROXY_SESSION";
+
+pub async fn run(component: Component, options: &Options, http: Http, recording: Option<Recording>) -> i32 {
+    let input = Input::new();
+    let reader = input.clone();
+    // A client that no longer reads has nothing more to ask.
+    let output = Output::new(move || reader.close());
+    tokio::spawn(signal::watch(input.clone(), options.drain_timeout));
+    let mut runner = Runner { component, input, output, args: options.guest_args() };
+    let code = runner.run(Box::new(http), recording).await;
+    runner.output.drain().await;
+    code
+}
+
+struct Runner {
+    component: Component,
+    input: Input,
+    output: Output,
+    args: Vec<String>,
+}
+
+impl Runner {
+    async fn run(&mut self, mut http: Box<dyn WasiHttpHooks>, mut recording: Option<Recording>) -> i32 {
+        let journal = Journal::new(self.input.clone(), self.output.clone());
+        let mut last: Option<Instant> = None;
+        loop {
+            let guest = self.guest(&journal, http, recording.take());
+            // As a task like the others: between them and the runtime's main future
+            // there is a system call at each turn.
+            let (ended, back) = match tokio::spawn(guest.run()).await {
+                Ok(ended) => ended,
+                Err(error) => return broken(&error.to_string()),
+            };
+            let cause = match ended {
+                Ended::Exited(code) => return code,
+                Ended::Broke(cause) => cause,
+            };
+            http = back;
+            let half = self.output.in_line();
+            if !half {
+                self.output.say(journal.last_words().into()).await;
+            }
+            let soon = last.replace(Instant::now()).is_some_and(|last| last.elapsed() < TOO_SOON);
+            if half || soon {
+                return broken(&cause);
+            }
+            note::line(&format!(
+                "mcp-proxy: the component broke: {cause}; open requests were answered, and a new one goes on"
+            ));
+            journal.restart();
+            // A recording is that of one component.
+            self.args.retain(|arg| arg != mcp_proxy_options::RECORD);
+        }
+    }
+
+    fn guest(&self, journal: &Journal, http: Box<dyn WasiHttpHooks>, recording: Option<Recording>) -> Guest {
+        let mut env = vec![(JOURNAL, "1".to_owned())];
+        env.extend(journal.session().map(|session| (SESSION, session)));
+        let stderr = Stderr::new(recording, Some(journal.clone()));
+        let wasi = context(&self.args, &env, self.input.clone(), self.output.clone(), stderr);
+        Guest::new(self.component.clone(), wasi, http)
+    }
+}
+
+fn broken(cause: &str) -> i32 {
+    note::line(&format!("mcp-proxy: the component broke: {cause}"));
+    guest::BROKEN
+}
