@@ -66,6 +66,46 @@ native("NO_PROXY goes around the proxy", {}, async ({ t, open, server }) => {
   assert.deepEqual(forward.log, []);
 });
 
+for (const [what, value] of [
+  ["an unknown scheme", `garbage://${SECRET}`],
+  ["no host", "http://"],
+  ["a port that is none", `http://${SECRET}:port`],
+  ["a password that is not escaped", `http://user:a/${SECRET}@127.0.0.1:9`],
+  ["nothing like a URL", `${SECRET} ${SECRET}`],
+]) {
+  native(`a proxy variable with ${what} is a usage error, not a direct connection`, {}, async ({ connect, server }) => {
+    for (const name of ["HTTP_PROXY", "http_proxy", "ALL_PROXY"]) {
+      const client = connect({ env: { [name]: value } });
+      assert.equal((await client.exit()).code, 2, client.stderr);
+      assert.equal(client.stderr.trimEnd().split("\n").length, 1, client.stderr);
+      assert.ok(client.stderr.includes(name) && !client.stderr.includes(SECRET), client.stderr);
+    }
+    assert.deepEqual(server.log, []);
+  });
+}
+
+native("an unusable proxy variable that does not apply to the URL is no error", {}, async ({ open }) => {
+  const unusable = "garbage://127.0.0.1";
+  for (const env of [
+    { HTTPS_PROXY: unusable },
+    { HTTP_PROXY: unusable, NO_PROXY: "127.0.0.1" },
+    { ALL_PROXY: unusable, no_proxy: "*" },
+  ]) {
+    const client = await open({ env });
+    assert.ok((await client.call("echo")).result);
+    await client.finish();
+  }
+});
+
+native("a proxy is found without a scheme and with a path", {}, async ({ t, open, server }) => {
+  const forward = await forwardProxy(t, server.port);
+  for (const value of [`127.0.0.1:${forward.port}`, `user:pass@127.0.0.1:${forward.port}/`]) {
+    const client = await open({ url: "http://mcp.invalid/mcp", env: { HTTP_PROXY: value } });
+    assert.ok((await client.call("echo")).result);
+    await client.finish();
+  }
+});
+
 native("connections are kept and used again", {}, async ({ open, server }) => {
   const sockets = new Set();
   server.http.on("connection", (socket) => sockets.add(socket));

@@ -199,6 +199,7 @@ A header from --header or --bearer-token-env wins over one of the same name from
 const COMPONENT_NOTES: &str = "wasmtime passes on a variable only when told: `wasmtime run --env MCP_PROXY_HEADERS …`.
 ";
 
-const NATIVE_NOTES: &str = "  HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY   the proxy to use
+const NATIVE_NOTES: &str =
+    "  HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY   the proxy to use (a wrong value is an error)
 ${NAME} in a header's value becomes the variable NAME ($${ stands for a plain ${).
 ";

@@ -102,7 +102,7 @@ impl Service<Uri> for Hops {
     fn call(&mut self, uri: Uri) -> Self::Future {
         let hops = self.clone();
         Box::pin(async move {
-            match hops.proxies.way(&uri) {
+            match hops.proxies.way(&uri)? {
                 None => hops.direct(uri).await,
                 Some(way) => hops.through(way, uri).await,
             }

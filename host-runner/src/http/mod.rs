@@ -54,6 +54,7 @@ impl Http {
     pub fn new(options: &Options, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, UsageError> {
         descriptors::raise_limit();
         let proxies = Arc::new(Proxies::from_variables(env));
+        proxies.check(&options.url)?;
         let tls = tls::Tls::new(&options.host)?;
         let dialer = Dialer::new(proxies.clone(), tls, options.connect_timeout);
         Ok(Self {
@@ -129,7 +130,7 @@ struct Call {
 impl Call {
     fn finish(&self, response: Result<Response<Incoming>, legacy::Error>) -> Exchanged {
         let response = response.map_err(|error| {
-            let via = self.proxies.way(&self.uri);
+            let via = self.proxies.way(&self.uri).unwrap_or_default();
             failure::of_exchange(&self.uri, via.as_ref(), &error)
         })?;
         self.usage.answered(response.headers());

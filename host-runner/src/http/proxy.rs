@@ -1,12 +1,32 @@
 //! The proxy variables: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`, in
 //! upper or lower case, with curl's meaning.
+//!
+//! A value that names no proxy is never a direct connection, which the user did
+//! not ask for: it is a usage error where it applies to the URL, and a failed
+//! connection where it applies to a later request only. No text here has any
+//! part of a value in it, since values hold passwords.
 
-use ::http::{HeaderValue, Uri, uri::Scheme};
+use std::fmt;
+
+use ::http::{
+    HeaderValue, Uri,
+    uri::{Authority, Scheme},
+};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use mcp_proxy_options::UsageError;
 
 pub(super) struct Proxies {
     /// `None` where no variable is set, which is the common case and then costs nothing.
     matcher: Option<Matcher>,
+    /// Why the variable for plain http, and that for https, cannot be used.
+    faults: [Option<Unusable>; 2],
+}
+
+/// A variable that is set and names no proxy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unusable {
+    variable: String,
+    cause: &'static str,
 }
 
 /// How to go through a proxy.
@@ -32,51 +52,118 @@ impl Way {
 impl Proxies {
     pub(super) fn from_variables(env: &dyn Fn(&str) -> Option<String>) -> Self {
         let get = |name: &str| {
-            let value = env(name).or_else(|| env(&name.to_ascii_lowercase()));
-            value.unwrap_or_default()
+            [name.to_owned(), name.to_ascii_lowercase()].into_iter().find_map(|name| {
+                let value = env(&name)?;
+                Some((name, value))
+            })
         };
-        let (all, http, https) = (get("ALL_PROXY"), get("HTTP_PROXY"), get("HTTPS_PROXY"));
-        let any = !(all.is_empty() && http.is_empty() && https.is_empty());
-        let matcher = any.then(|| {
-            let builder = Matcher::builder().all(all).http(http).https(https);
-            builder.no(get("NO_PROXY")).build()
-        });
-        Self { matcher }
+        let set = |name: &str| get(name).filter(|(_, value)| !value.is_empty());
+        let chosen = ["HTTP_PROXY", "HTTPS_PROXY"].map(|name| set(name).or_else(|| set("ALL_PROXY")));
+        if chosen.iter().all(Option::is_none) {
+            return Self { matcher: None, faults: [None, None] };
+        }
+        let no = get("NO_PROXY").map(|(_, value)| value).unwrap_or_default();
+        let [http, https] = chosen.map(|variable| variable.map_or_else(Setting::default, Setting::new));
+        let matcher = Matcher::builder().http(http.proxy).https(https.proxy).no(no).build();
+        Self { matcher: Some(matcher), faults: [http.fault, https.fault] }
+    }
+
+    /// Refuses a variable that applies to `url` and names no proxy.
+    pub(super) fn check(&self, url: &str) -> Result<(), UsageError> {
+        let way = url.parse().map_or(Ok(None), |uri| self.way(&uri));
+        way.map(drop).map_err(|fault| UsageError::new(fault.to_string()))
     }
 
     /// `None`: connect directly.
-    pub(super) fn way(&self, uri: &Uri) -> Option<Way> {
-        let found = self.intercept(uri)?;
+    pub(super) fn way(&self, uri: &Uri) -> Result<Option<Way>, Unusable> {
+        let Some(found) = self.intercept(uri)? else {
+            return Ok(None);
+        };
         let proxy = found.uri().clone();
         if is_socks(&found) {
             let login = found.raw_auth();
             let login = login.map(|(user, password)| (user.to_owned(), password.to_owned()));
-            return Some(Way::Socks { proxy, login });
+            return Ok(Some(Way::Socks { proxy, login }));
         }
         if uri.scheme() == Some(&Scheme::HTTPS) {
             let authorization = found.basic_auth().cloned();
-            return Some(Way::Tunnel { proxy, authorization });
+            return Ok(Some(Way::Tunnel { proxy, authorization }));
         }
-        Some(Way::Forward { proxy })
+        Ok(Some(Way::Forward { proxy }))
     }
 
     /// `Proxy-Authorization` for a request that a proxy forwards. A tunnel has
     /// its own, so that the server never sees it.
     pub(super) fn authorization(&self, uri: &Uri) -> Option<HeaderValue> {
-        let found = self.intercept(uri)?;
+        let found = self.intercept(uri).ok()??;
         let forwarded = uri.scheme() == Some(&Scheme::HTTP) && !is_socks(&found);
         found.basic_auth().filter(|_| forwarded).cloned()
     }
 
-    fn intercept(&self, uri: &Uri) -> Option<Intercept> {
-        self.matcher.as_ref()?.intercept(uri)
+    fn intercept(&self, uri: &Uri) -> Result<Option<Intercept>, Unusable> {
+        let Some(found) = self.matcher.as_ref().and_then(|matcher| matcher.intercept(uri)) else {
+            return Ok(None);
+        };
+        let [http, https] = &self.faults;
+        let fault = if uri.scheme() == Some(&Scheme::HTTPS) { https } else { http };
+        fault.clone().map_or(Ok(Some(found)), Err)
     }
+}
+
+/// What a variable says to the matcher.
+#[derive(Default)]
+struct Setting {
+    /// Empty for none. In place of a fault a name that does not exist: the
+    /// matcher still knows where `NO_PROXY` makes the variable irrelevant.
+    proxy: String,
+    fault: Option<Unusable>,
+}
+
+impl Setting {
+    fn new((variable, value): (String, String)) -> Self {
+        match normal(value.trim()) {
+            Ok(proxy) => Self { proxy, fault: None },
+            Err(cause) => {
+                Self { proxy: "http://unusable.invalid".to_owned(), fault: Some(Unusable { variable, cause }) }
+            }
+        }
+    }
+}
+
+/// The one spelling of a proxy that the matcher takes, from those that curl
+/// takes: without a scheme it is http; what follows the authority means nothing.
+fn normal(value: &str) -> Result<String, &'static str> {
+    let (scheme, rest) = value.split_once("://").unwrap_or(("http", value));
+    let scheme = scheme.to_ascii_lowercase();
+    if !["http", "https", "socks5", "socks5h"].contains(&scheme.as_str()) {
+        return Err("its scheme is none of http, https, socks5 and socks5h");
+    }
+    let (place, after) = rest.split_at_checked(rest.find(['/', '?', '#']).unwrap_or(rest.len())).unwrap_or_default();
+    if after.contains('@') || place.matches('@').count() > 1 {
+        return Err("its user or password has characters with a meaning in URLs: write them as %40, %2F, %3F or %23");
+    }
+    let authority: Authority = place.parse().map_err(|_invalid| "it is not a URL: write it as http://host:port")?;
+    let address = place.rsplit('@').next().unwrap_or(place);
+    let host = authority.host();
+    if host.is_empty() || (address.len() != host.len() && authority.port_u16().is_none()) {
+        return Err("it is not a URL: write it as http://host:port");
+    }
+    Ok(format!("{scheme}://{place}"))
 }
 
 fn is_socks(found: &Intercept) -> bool {
     let scheme = found.uri().scheme_str();
     scheme.is_some_and(|scheme| scheme.starts_with("socks"))
 }
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { variable, cause } = self;
+        write!(out, "the variable {variable} names no proxy that can be used: {cause}")
+    }
+}
+
+impl std::error::Error for Unusable {}
 
 #[cfg(test)]
 mod tests {
@@ -90,11 +177,16 @@ mod tests {
     }
 
     fn way(variables: &'static [(&str, &str)], uri: &'static str) -> String {
-        match proxies(variables).way(&Uri::from_static(uri)) {
-            None => "direct".to_owned(),
-            Some(Way::Forward { proxy }) => format!("forward {proxy}"),
-            Some(Way::Tunnel { proxy, .. }) => format!("tunnel {proxy}"),
-            Some(Way::Socks { proxy, .. }) => format!("socks {proxy}"),
+        shown(proxies(variables).way(&Uri::from_static(uri)))
+    }
+
+    fn shown(way: Result<Option<Way>, Unusable>) -> String {
+        match way {
+            Err(fault) => fault.to_string(),
+            Ok(None) => "direct".to_owned(),
+            Ok(Some(Way::Forward { proxy })) => format!("forward {proxy}"),
+            Ok(Some(Way::Tunnel { proxy, .. })) => format!("tunnel {proxy}"),
+            Ok(Some(Way::Socks { proxy, .. })) => format!("socks {proxy}"),
         }
     }
 
@@ -120,13 +212,89 @@ mod tests {
     }
 
     #[test]
+    fn every_spelling_of_a_proxy_that_curl_takes_is_taken() {
+        let cases = [
+            ("p:1", "forward http://p:1/"),
+            ("p", "forward http://p/"),
+            ("127.0.0.1:1", "forward http://127.0.0.1:1/"),
+            ("[::1]:1", "forward http://[::1]:1/"),
+            ("user:pw@p:1", "forward http://p:1/"),
+            ("p:1/", "forward http://p:1/"),
+            ("http://p:1/path?query", "forward http://p:1/"),
+            ("HTTP://p:1", "forward http://p:1/"),
+            ("https://user@p:1", "forward https://p:1/"),
+            ("http://user:p%40ss@[::1]:1", "forward http://[::1]:1/"),
+            (" http://p:1\n", "forward http://p:1/"),
+            ("socks5://p:1", "socks socks5://p:1/"),
+            ("SOCKS5H://user:pw@p:1", "socks socks5h://p:1/"),
+            ("", "direct"),
+        ];
+        for (value, expected) in cases {
+            let env = |name: &str| (name == "http_proxy").then(|| value.to_owned());
+            let way = Proxies::from_variables(&env).way(&Uri::from_static("http://a.example/"));
+            assert_eq!(shown(way), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_names_no_proxy_is_an_error_and_never_a_direct_connection() {
+        let values = [
+            "garbage://s3cret",
+            "socks4://s3cret:1",
+            "socks://s3cret:1",
+            "://s3cret",
+            "http://",
+            "http:///s3cret",
+            "http://:8080",
+            "http://user:s3cret@",
+            "http://user:s3cret@:1",
+            "http://s3cret:port",
+            "http://s3cret:99999",
+            "http://s3cret:",
+            "http://user:s3^cret@p:1",
+            "http://user:s3cret@s3cret@p:1",
+            "http://user:1/s3cret@p:1",
+            "http://user:1#s3cret@p:1",
+            "http://user:1?s3cret@p:1",
+            "s3cret s3cret",
+            "http:s3cret",
+        ];
+        for value in values {
+            for name in ["https_proxy", "HTTPS_PROXY", "ALL_PROXY"] {
+                let env = |asked: &str| (asked == name).then(|| value.to_owned());
+                let error = Proxies::from_variables(&env).check("https://a.example/mcp").unwrap_err().to_string();
+                assert!(error.contains(&format!(" {name} ")) && !error.contains("s3cret"), "{value}: {error}");
+                assert!(Proxies::from_variables(&env).way(&Uri::from_static("https://a.example/")).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_variable_that_applies_is_judged() {
+        let other: &[_] = &[("HTTP_PROXY", "garbage://x"), ("HTTPS_PROXY", "http://p:1")];
+        let all: &[_] = &[("ALL_PROXY", "garbage://x"), ("HTTP_PROXY", "http://p:1")];
+        let no: &[_] = &[("ALL_PROXY", "garbage://x"), ("NO_PROXY", "a.example")];
+        let cases = [
+            (other, "https://a.example/", true),
+            (other, "http://a.example/", false),
+            (all, "http://a.example/", true),
+            (all, "https://a.example/", false),
+            (no, "https://a.example/", true),
+            (no, "https://b.example/", false),
+        ];
+        for (variables, url, usable) in cases {
+            assert_eq!(proxies(variables).check(url).is_ok(), usable, "{variables:?} {url}");
+        }
+    }
+
+    #[test]
     fn a_proxy_s_password_goes_to_the_proxy_only() {
         let proxies = proxies(&[("ALL_PROXY", "http://user:pw@p:1")]);
         let plain = proxies.authorization(&Uri::from_static("http://a.example/"));
         assert_eq!(plain.unwrap(), "Basic dXNlcjpwdw==");
         let secure = Uri::from_static("https://a.example/");
         assert_eq!(proxies.authorization(&secure), None);
-        let Some(Way::Tunnel { proxy, authorization }) = proxies.way(&secure) else {
+        let Ok(Some(Way::Tunnel { proxy, authorization })) = proxies.way(&secure) else {
             panic!("must be a tunnel");
         };
         assert_eq!(proxy, Uri::from_static("http://p:1/"));
