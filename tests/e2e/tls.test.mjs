@@ -3,6 +3,8 @@
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import https from "node:https";
+import net from "node:net";
 import { fileURLToPath } from "node:url";
 import { scenario } from "./scenario.mjs";
 
@@ -61,6 +63,19 @@ native(
   },
 );
 
+native(
+  "an https proxy on the way is not shown the client certificate",
+  { server: { tls: strict }, options: [...trust, "--client-cert", path("client.pem"), "--client-key", path("client.key")] },
+  async ({ t, open }) => {
+    const proxy = await tunnelProxy(t, { ...identity, ca: authority, requestCert: true, rejectUnauthorized: false });
+    const client = await open({ env: { HTTPS_PROXY: `https://127.0.0.1:${proxy.port}` } });
+    assert.ok((await client.call("echo")).result);
+    await client.finish();
+    assert.ok(proxy.shown.length > 0);
+    for (const certificate of proxy.shown) assert.deepEqual(certificate, {});
+  },
+);
+
 native("without the client certificate that a server wants there is an error", { server: { tls: strict }, options: trust }, async ({ connect, server }) => {
   const client = connect();
   const answer = await client.request("initialize", {
@@ -72,3 +87,26 @@ native("without the client certificate that a server wants there is an error", {
   await client.finish();
   assert.deepEqual(server.log, []);
 });
+
+/** An https proxy that opens tunnels and remembers which certificate each client showed: {} for none. */
+async function tunnelProxy(t, tls) {
+  const shown = [];
+  const sockets = new Set();
+  const server = https.createServer(tls);
+  server.on("connection", (socket) => sockets.add(socket));
+  server.on("connect", (req, socket) => {
+    shown.push(socket.getPeerCertificate());
+    const { hostname, port } = new URL(`http://${req.url}`);
+    const onward = net.connect(Number(port), hostname, () => {
+      socket.write("HTTP/1.1 200 OK\r\n\r\n");
+      socket.pipe(onward).pipe(socket);
+    });
+    for (const end of [socket, onward]) end.on("error", () => [socket, onward].forEach((it) => it.destroy()));
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+    return new Promise((resolve) => server.close(resolve));
+  });
+  return { port: server.address().port, shown };
+}

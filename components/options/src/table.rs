@@ -108,7 +108,7 @@ const TABLE: &[Spec] = &[
     option(Kind::Native(Native::AllowHost), "--allow-host", &[], "HOST[:PORT]", "also allow requests to HOST, without credentials; repeatable"),
     option(Kind::Native(Native::HeaderFile), "--header-file", &[], "FILE", "headers, one `Name: value` a line, # comments; repeatable"),
     option(Kind::Native(Native::CaCert), "--ca-cert", &[], "FILE", "also trust the PEM certificates in FILE; repeatable"),
-    option(Kind::Native(Native::ClientCert), "--client-cert", &[], "FILE", "PEM client certificate chain"),
+    option(Kind::Native(Native::ClientCert), "--client-cert", &[], "FILE", "PEM client certificate chain; only the URL's own origin gets it"),
     option(Kind::Native(Native::ClientKey), "--client-key", &[], "FILE", "PEM private key of the client certificate"),
     option(Kind::Native(Native::Component), "--component", &[], "FILE", "run another build of the component (.wasm or .cwasm)"),
     option(Kind::Native(Native::Record), "--record", &[], "FILE", "write the run to FILE, for a bug report; credentials are left out"),

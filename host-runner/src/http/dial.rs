@@ -21,6 +21,7 @@ use tower_service::Service;
 
 use super::{
     hop::{Hop, Role, Wire},
+    policy::{Policy, Verdict},
     proxy::{Proxies, Way},
     tls::{Peer, Tls},
 };
@@ -36,6 +37,7 @@ const KEEPALIVE_RETRIES: u32 = 3;
 #[derive(Clone)]
 pub(super) struct Dialer {
     hops: Hops,
+    policy: Arc<Policy>,
     timeout: Duration,
 }
 
@@ -48,7 +50,7 @@ struct Hops {
 }
 
 impl Dialer {
-    pub(super) fn new(proxies: Arc<Proxies>, tls: Tls, timeout: Duration) -> Self {
+    pub(super) fn new(policy: Arc<Policy>, proxies: Arc<Proxies>, tls: Tls, timeout: Duration) -> Self {
         let mut tcp = HttpConnector::new_with_resolver(Resolver);
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
@@ -58,7 +60,16 @@ impl Dialer {
         // Spread over a name's addresses, so that a dead one leaves time for the next.
         tcp.set_connect_timeout(Some(timeout));
         let hops = Hops { tcp, proxies, tls };
-        Self { hops, timeout }
+        Self { hops, policy, timeout }
+    }
+
+    /// Whom a connection to this origin reaches. hyper keeps connections apart by
+    /// origin, so none that has shown the client certificate serves another.
+    fn peer(&self, uri: &Uri) -> Peer {
+        match self.policy.judge(uri) {
+            Verdict::Own => Peer::Own,
+            Verdict::Allowed | Verdict::Refused => Peer::Allowed,
+        }
     }
 }
 
@@ -73,13 +84,13 @@ impl Service<Uri> for Dialer {
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         let mut hops = self.hops.clone();
-        let timeout = self.timeout;
+        let (peer, timeout) = (self.peer(&uri), self.timeout);
         Box::pin(async move {
             let dialing = async {
                 if uri.scheme_str() != Some("https") {
                     return hops.call(uri).await.map(MaybeHttpsStream::Http);
                 }
-                let config = hops.tls.config(Peer::Server)?;
+                let config = hops.tls.config(peer)?;
                 HttpsConnector::from((hops, config)).call(uri).await
             };
             match tokio::time::timeout(timeout, dialing).await {
@@ -202,5 +213,76 @@ impl Service<Name> for Resolver {
     fn call(&mut self, name: Name) -> Self::Future {
         let found = GaiResolver::new().call(name);
         Box::pin(async move { found.await.map_err(NameNotFound) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{net::TcpListener, thread::JoinHandle};
+
+    use mcp_proxy_options::{AllowedHost, ClientIdentity, HostOptions};
+    use rustls::{
+        RootCertStore, ServerConfig, ServerConnection,
+        crypto::ring,
+        pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+        server::WebPkiClientVerifier,
+    };
+
+    use super::*;
+
+    fn fixture(name: &str) -> String {
+        format!("{}/../tests/fixtures/tls/{name}", env!("CARGO_MANIFEST_DIR"))
+    }
+
+    /// Asks each client for a certificate and insists on none.
+    fn server_config() -> Arc<ServerConfig> {
+        let provider = Arc::new(ring::default_provider());
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_file(fixture("ca.pem")).unwrap()).unwrap();
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider.clone());
+        let chain = vec![CertificateDer::from_pem_file(fixture("server.pem")).unwrap()];
+        let key = PrivateKeyDer::from_pem_file(fixture("server.key")).unwrap();
+        let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let builder = builder.with_client_cert_verifier(verifier.allow_unauthenticated().build().unwrap());
+        Arc::new(builder.with_single_cert(chain, key).unwrap())
+    }
+
+    /// A server's port, and how many certificates each of its clients will have shown.
+    fn server(clients: usize) -> (u16, JoinHandle<Vec<usize>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let config = server_config();
+        let shown = move || {
+            let shake = |mut socket| {
+                let mut tls = ServerConnection::new(config.clone()).unwrap();
+                tls.complete_io(&mut socket).unwrap();
+                tls.peer_certificates().map_or(0, <[_]>::len)
+            };
+            listener.incoming().take(clients).map(|socket| shake(socket.unwrap())).collect()
+        };
+        (port, std::thread::spawn(shown))
+    }
+
+    #[tokio::test]
+    async fn only_the_url_s_own_origin_is_shown_the_client_certificate() {
+        let ((own, shown_to_own), (allowed, shown_to_allowed)) = (server(2), server(2));
+        let url = |port: u16| format!("https://127.0.0.1:{port}/");
+        let hosts = [AllowedHost { host: "127.0.0.1".to_owned(), port: Some(allowed) }];
+        let (cert, key) = (fixture("client.pem").into(), fixture("client.key").into());
+        let options = HostOptions {
+            ca_certs: vec![fixture("ca.pem").into()],
+            client_identity: Some(ClientIdentity { cert, key }),
+            ..HostOptions::default()
+        };
+        let policy = Arc::new(Policy::new(&url(own), &hosts).unwrap());
+        let proxies = Arc::new(Proxies::from_variables(&|_| None));
+        let mut dialer = Dialer::new(policy, proxies, Tls::new(&options).unwrap(), Duration::from_secs(30));
+        let mut open = Vec::new();
+        // The two have one name: a TLS session of the one must not be resumed with the other.
+        for port in [own, allowed, own, allowed] {
+            open.push(dialer.call(url(port).parse().unwrap()).await.unwrap());
+        }
+        assert_eq!(shown_to_own.join().unwrap(), [1, 1]);
+        assert_eq!(shown_to_allowed.join().unwrap(), [0, 0]);
     }
 }

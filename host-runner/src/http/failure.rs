@@ -102,7 +102,9 @@ fn tls_cause(error: &rustls::Error) -> String {
         return format!("{error}; a private CA is trusted with --ca-cert FILE");
     }
     if *error == rustls::Error::AlertReceived(AlertDescription::CertificateRequired) {
-        return format!("{error}; the server wants --client-cert and --client-key");
+        return format!(
+            "{error}; the server wants --client-cert and --client-key, which only the URL's own origin gets"
+        );
     }
     if *error == InvalidMessage::InvalidContentType.into() {
         return "the server does not speak TLS there; is it an http:// URL?".to_owned();

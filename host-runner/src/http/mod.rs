@@ -44,7 +44,7 @@ const ENDLESS: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub struct Http {
     pool: Pool,
-    policy: Policy,
+    policy: Arc<Policy>,
     credentials: Credentials,
     proxies: Arc<Proxies>,
 }
@@ -53,16 +53,13 @@ impl Http {
     /// Prepares everything and connects to nothing yet.
     pub fn new(options: &Options, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, UsageError> {
         descriptors::raise_limit();
+        let policy = Arc::new(Policy::new(&options.url, &options.host.allow_hosts)?);
         let proxies = Arc::new(Proxies::from_variables(env));
         proxies.check(&options.url)?;
         let tls = tls::Tls::new(&options.host)?;
-        let dialer = Dialer::new(proxies.clone(), tls, options.connect_timeout);
-        Ok(Self {
-            pool: Pool::new(dialer),
-            policy: Policy::new(&options.url, &options.host.allow_hosts)?,
-            credentials: Credentials::new(&options.headers)?,
-            proxies,
-        })
+        let dialer = Dialer::new(policy.clone(), proxies.clone(), tls, options.connect_timeout);
+        let credentials = Credentials::new(&options.headers)?;
+        Ok(Self { pool: Pool::new(dialer), policy, credentials, proxies })
     }
 
     /// What nobody else may know.

@@ -1,6 +1,10 @@
-//! TLS: the system's roots plus `--ca-cert`, and a client certificate. The user's
-//! files are read at start, so that a wrong path is a usage error; the system's
-//! roots are loaded at the first https connection, since they take milliseconds.
+//! TLS: the system's roots plus `--ca-cert`, and a client certificate, which only
+//! the URL's own origin gets. The user's files are read at start, so that a wrong
+//! path is a usage error; the system's roots are loaded at the first https
+//! connection, since they take milliseconds.
+//!
+//! Each kind of peer has a configuration of its own, and with it its own store of
+//! TLS sessions: a session that the client certificate opened is resumed nowhere else.
 
 use std::{
     path::Path,
@@ -22,7 +26,9 @@ pub(super) struct Tls(Arc<Inner>);
 struct Inner {
     extra_roots: Vec<CertificateDer<'static>>,
     identity: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
-    server: Config,
+    roots: OnceLock<Result<Arc<RootCertStore>, String>>,
+    own: Config,
+    allowed: Config,
     proxy: Config,
 }
 
@@ -32,8 +38,11 @@ type Config = OnceLock<Result<Arc<ClientConfig>, String>>;
 /// What is at the other end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Peer {
-    Server,
-    /// An https proxy: speaks HTTP/1.1 and does not get the client certificate.
+    /// The URL's own origin: the only peer that gets the client certificate.
+    Own,
+    /// A host of `--allow-host`.
+    Allowed,
+    /// An https proxy: speaks HTTP/1.1.
     Proxy,
 }
 
@@ -44,12 +53,19 @@ impl Tls {
             extra_roots.extend(certificates("--ca-cert", path)?);
         }
         let identity = options.client_identity.as_ref().map(identity).transpose()?;
-        let tls = Self(Arc::new(Inner { extra_roots, identity, server: Config::new(), proxy: Config::new() }));
+        let tls = Self(Arc::new(Inner {
+            extra_roots,
+            identity,
+            roots: OnceLock::new(),
+            own: Config::new(),
+            allowed: Config::new(),
+            proxy: Config::new(),
+        }));
         if options.ca_certs.is_empty() && options.client_identity.is_none() {
             return Ok(tls);
         }
         // Files of the user's are checked before anything else happens.
-        match tls.config(Peer::Server) {
+        match tls.config(Peer::Own) {
             Ok(_) => Ok(tls),
             Err(text) => Err(UsageError::new(text)),
         }
@@ -57,7 +73,8 @@ impl Tls {
 
     pub(super) fn config(&self, peer: Peer) -> Result<Arc<ClientConfig>, String> {
         let config = match peer {
-            Peer::Server => &self.0.server,
+            Peer::Own => &self.0.own,
+            Peer::Allowed => &self.0.allowed,
             Peer::Proxy => &self.0.proxy,
         };
         config.get_or_init(|| self.0.build(peer).map(Arc::new)).clone()
@@ -73,8 +90,8 @@ impl Inner {
             .with_root_certificates(self.roots()?);
         let mut config = match (peer, &self.identity) {
             (Peer::Proxy, _) => return Ok(builder.with_no_client_auth()),
-            (Peer::Server, None) => builder.with_no_client_auth(),
-            (Peer::Server, Some((chain, key))) => builder
+            (Peer::Allowed, _) | (Peer::Own, None) => builder.with_no_client_auth(),
+            (Peer::Own, Some((chain, key))) => builder
                 .with_client_auth_cert(chain.clone(), key.clone_key())
                 .map_err(|error| format!("--client-cert and --client-key: {error}"))?,
         };
@@ -82,7 +99,11 @@ impl Inner {
         Ok(config)
     }
 
-    fn roots(&self) -> Result<RootCertStore, String> {
+    fn roots(&self) -> Result<Arc<RootCertStore>, String> {
+        self.roots.get_or_init(|| self.load_roots().map(Arc::new)).clone()
+    }
+
+    fn load_roots(&self) -> Result<RootCertStore, String> {
         let mut roots = RootCertStore::empty();
         for root in &self.extra_roots {
             let added = roots.add(root.clone());
@@ -135,10 +156,23 @@ mod tests {
     }
 
     #[test]
+    fn the_client_certificate_is_for_the_own_origin_only() {
+        let file = |name: &str| format!("{}/../tests/fixtures/tls/{name}", env!("CARGO_MANIFEST_DIR")).into();
+        let identity = ClientIdentity { cert: file("client.pem"), key: file("client.key") };
+        let tls = Tls::new(&HostOptions { client_identity: Some(identity), ..HostOptions::default() }).unwrap();
+        for (peer, expected) in [(Peer::Own, true), (Peer::Allowed, false), (Peer::Proxy, false)] {
+            let config = tls.config(peer).unwrap();
+            assert_eq!(config.client_auth_cert_resolver.has_certs(), expected, "{peer:?}");
+        }
+    }
+
+    #[test]
     fn a_server_is_offered_http_2_and_a_proxy_is_not() {
         let tls = Tls::new(&HostOptions::default()).unwrap();
-        let server = tls.config(Peer::Server).unwrap();
-        assert_eq!(server.alpn_protocols, [b"h2".to_vec(), b"http/1.1".to_vec()]);
+        for server in [Peer::Own, Peer::Allowed] {
+            let config = tls.config(server).unwrap();
+            assert_eq!(config.alpn_protocols, [b"h2".to_vec(), b"http/1.1".to_vec()], "{server:?}");
+        }
         assert!(tls.config(Peer::Proxy).unwrap().alpn_protocols.is_empty());
     }
 }
