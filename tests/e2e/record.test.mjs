@@ -2,7 +2,17 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startSseServer } from "../fixtures/sse-server.mjs";
@@ -153,20 +163,29 @@ native("a run that was killed is recorded up to then", {}, async ({ t, open, ser
   }
 });
 
-native("a recording is not shared, and one that cannot be kept is a usage error", {}, async ({ t, open, connect }) => {
+native("a recording that cannot be kept, or would replace something, is a usage error", {}, async ({ t, open, connect }) => {
   const file = place(t);
+  const [other, link, dangling] = ["other", "link", "dangling"].map((name) => join(file, "..", name));
+  writeFileSync(other, "kept");
+  symlinkSync(other, link);
+  symlinkSync(join(file, "..", "nowhere"), dangling);
   const client = await open({ options: ["--record", file] });
   for (const [path, reason] of [
-    [file, /another mcp-proxy/],
+    [file, /exists.*remove it/],
+    [other, /exists.*remove it/],
+    [link, /symbolic link.*new file/],
+    [dangling, /symbolic link.*new file/],
     [join(file, "below"), /./],
     [tmpdir(), /not a file/],
   ]) {
     const refused = connect({ options: ["--record", path] });
-    assert.equal((await refused.exit()).code, 2);
+    assert.equal((await refused.exit()).code, 2, path);
     assert.equal(refused.stderr.trimEnd().split("\n").length, 1);
     assert.match(refused.stderr, reason);
   }
   await client.finish();
+  assert.equal(readFileSync(other, "utf8"), "kept");
+  assert.ok(!existsSync(join(file, "..", "nowhere")));
   assert.equal(replay(shells[0], file).status, 0);
 });
 

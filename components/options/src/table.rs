@@ -111,7 +111,7 @@ const TABLE: &[Spec] = &[
     option(Kind::Native(Native::ClientCert), "--client-cert", &[], "FILE", "PEM client certificate chain; only the URL's own origin gets it"),
     option(Kind::Native(Native::ClientKey), "--client-key", &[], "FILE", "PEM private key of the client certificate"),
     option(Kind::Native(Native::Component), "--component", &[], "FILE", "run another build of the component (.wasm or .cwasm)"),
-    option(Kind::Native(Native::Record), "--record", &[], "FILE", "write the run to FILE, for a bug report; credentials are left out"),
+    option(Kind::Native(Native::Record), "--record", &[], "FILE", "write the run to FILE, which must not exist, for a bug report; credentials are left out"),
     option(Kind::Inner, RECORD, &[], "", ""),
     option(Kind::Debug, "--debug", &["-v", "--verbose"], "", "say on stderr what happens (also DEBUG=1)"),
     option(Kind::Print(version), "--version", &["-V"], "", "print the version"),

@@ -1,13 +1,14 @@
 //! `--record FILE`: the component's recording, kept by the host. Each line is
 //! written at once and whole, so that a crash loses none that was made. What
-//! is in a line is the component's business; the host only sees to it that no
-//! one else can read the file, and that the user's credentials, which the
-//! component does not know, are not in it either.
+//! is in a line is the component's business; the host only sees to it that the
+//! file is new, so that nothing is overwritten and no link is followed, that no
+//! one else can read it, and that the user's credentials, which the component
+//! does not know, are not in it either.
 
 mod mask;
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{self, File, OpenOptions},
     io::{self, Write as _},
     path::{Path, PathBuf},
 };
@@ -29,8 +30,8 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Begins a recording in `path`, in place of what is there. No line of it
-    /// will have one of the `secrets` inside.
+    /// Begins a recording in `path`, where nothing is yet. No line of it will
+    /// have one of the `secrets` inside.
     pub fn new<'a>(path: &Path, secrets: impl IntoIterator<Item = &'a [u8]>) -> io::Result<Self> {
         let file = Some(open(path)?);
         Ok(Self { path: path.to_owned(), file, lines: 0, mask: Mask::new(secrets) })
@@ -60,25 +61,28 @@ pub fn keys(url: &str) -> impl Iterator<Item = &[u8]> {
     segments.chain(values).map(str::as_bytes)
 }
 
-/// Only ever a file of our own: a device or a pipe cannot keep a recording,
-/// and two at once would be none.
+/// Only ever a file that did not exist. The system looks and creates in one
+/// step, and follows no link in place of the file, also none that dangles.
 fn open(path: &Path) -> io::Result<File> {
-    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        return Err(io::Error::other("this is not a file"));
-    }
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false);
+    options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path)?;
-    file.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => io::Error::other("another mcp-proxy records there"),
-        TryLockError::Error(error) => error,
-    })?;
-    #[cfg(unix)]
-    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
-    file.set_len(0)?;
-    Ok(file)
+    options.open(path).map_err(|error| match error.kind() == io::ErrorKind::AlreadyExists {
+        true => taken(path),
+        false => error,
+    })
+}
+
+/// What is in the way, and what to do about it.
+fn taken(path: &Path) -> io::Error {
+    let found = fs::symlink_metadata(path).map(|found| found.file_type());
+    let remedy = match found {
+        Ok(found) if found.is_symlink() => "this is a symbolic link, which is not followed: name a new file",
+        Ok(found) if !found.is_file() => "this is not a file: name a new one",
+        Ok(_) | Err(_) => "this file exists and is not overwritten: name a new one, or remove it first",
+    };
+    io::Error::new(io::ErrorKind::AlreadyExists, remedy)
 }
 
 #[cfg(test)]
@@ -92,9 +96,8 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_replaces_what_was_there_and_is_private() {
+    fn a_recording_is_private_and_has_no_secret_in_it() {
         let path = folder("private").join("run");
-        fs::write(&path, "something that was there before").unwrap();
         let mut recording = Recording::new(&path, [&b"s3cret-word"[..]]).unwrap();
         recording.write(b"first\n".to_vec());
         recording.write(b"a s3cret-word\n".to_vec());
@@ -111,15 +114,35 @@ mod tests {
         assert_eq!(found("https://h/s/0123456789abcdef/mcp?a=b&c"), ["0123456789abcdef", "b", "c"]);
     }
 
+    fn refusal(path: &Path) -> String {
+        Recording::new(path, []).err().unwrap().to_string()
+    }
+
     #[test]
-    fn two_recordings_do_not_share_a_file() {
-        let path = folder("shared").join("run");
+    fn what_is_there_is_not_overwritten() {
+        let path = folder("taken").join("run");
+        fs::write(&path, "something that was there before").unwrap();
+        assert!(refusal(&path).contains("remove it first"), "{}", refusal(&path));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "something that was there before");
+        assert!(refusal(path.parent().unwrap()).contains("not a file"));
+        fs::remove_file(&path).unwrap();
         let first = Recording::new(&path, []).unwrap();
-        let refused = Recording::new(&path, []).err().unwrap().to_string();
-        assert!(refused.contains("another mcp-proxy"), "{refused}");
+        assert!(refusal(&path).contains("remove it first"), "two recordings must not share a file");
         drop(first);
-        assert!(Recording::new(&path, []).is_ok());
-        assert!(Recording::new(path.parent().unwrap(), []).is_err());
         fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn no_link_is_followed() {
+        let folder = folder("link");
+        let (aim, link) = (folder.join("aim"), folder.join("link"));
+        std::os::unix::fs::symlink(&aim, &link).unwrap();
+        assert!(refusal(&link).contains("symbolic link"), "a link that dangles: {}", refusal(&link));
+        assert!(!aim.exists());
+        fs::write(&aim, "kept").unwrap();
+        assert!(refusal(&link).contains("symbolic link"), "{}", refusal(&link));
+        assert_eq!(fs::read_to_string(&aim).unwrap(), "kept");
+        fs::remove_dir_all(folder).unwrap();
     }
 }
