@@ -3,6 +3,8 @@
 import assert from "node:assert/strict";
 import { scenario } from "./scenario.mjs";
 
+const SECRET = "s3cr3t-v4lue";
+
 const OPTIONS = [
   "--header",
   "--bearer-token-env",
@@ -47,6 +49,21 @@ for (const [what, url, options] of [
   });
 }
 
+for (const name of ["Accept", "Content-Type", "Mcp-Session-Id", "MCP-Protocol-Version", "Last-Event-ID"]) {
+  scenario(`header ${name} is ours: a usage error that names it`, {}, async ({ shell, connect, server }) => {
+    for (const extra of [
+      { options: ["--header", `${name}:${SECRET}`] },
+      { env: { MCP_PROXY_HEADERS: `${name}=${SECRET}` } },
+    ]) {
+      const client = connect(extra);
+      assert.equal((await client.exit()).code, shell.usageError, client.stderr);
+      assert.equal(client.stderr.trimEnd().split("\n").length, 1, client.stderr);
+      assert.ok(client.stderr.includes(`header ${name} `) && !client.stderr.includes(SECRET), client.stderr);
+    }
+    assert.deepEqual(server.log, []);
+  });
+}
+
 scenario("--version says name and version", {}, async ({ connect }) => {
   const { code, stdout } = await run(connect, null, ["--version"]);
   assert.equal(code, 0);
@@ -58,8 +75,6 @@ scenario("--help names every option", {}, async ({ connect }) => {
   assert.equal(code, 0);
   for (const option of OPTIONS) assert.ok(stdout.includes(option), option);
 });
-
-const SECRET = "s3cr3t-v4lue";
 
 scenario(
   "credentials are on every POST, GET and DELETE and never on stderr",

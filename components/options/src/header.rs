@@ -24,6 +24,17 @@ const CONNECTION_HEADERS: [&str; 10] = [
     "upgrade",
 ];
 
+/// Headers that say how a message is to be read, or to which session it
+/// belongs: only the machine knows, and a user's header would make it a lie.
+/// `Mcp-Method`, `Mcp-Name` and `Mcp-Param-…` mirror the message from MCP
+/// 2026-07-28 on. Other names that begin with `mcp-` are servers' own.
+const PROTOCOL_HEADERS: [&str; 7] =
+    ["accept", "content-type", "last-event-id", "mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id"];
+
+fn is_protocol(lower: &str) -> bool {
+    PROTOCOL_HEADERS.contains(&lower) || lower.starts_with("mcp-param-")
+}
+
 /// One header; the name ends at the first `:` or `=`.
 pub(crate) fn parse(shell: Shell, text: &str, env: Env<'_>) -> Result<Header, UsageError> {
     let (name, value) = text
@@ -78,6 +89,9 @@ fn checked_name(shell: Shell, name: &str) -> Result<(), UsageError> {
     let lower = name.to_ascii_lowercase();
     if CONNECTION_HEADERS.contains(&lower.as_str()) {
         return Err(UsageError::new(format!("header {name} belongs to the connection and cannot be set: remove it")));
+    }
+    if is_protocol(&lower) {
+        return Err(UsageError::new(format!("header {name} belongs to the protocol and cannot be set: remove it")));
     }
     if lower == "host" && shell == Shell::Component {
         return Err(UsageError::new("header Host cannot be set here: only the native mcp-proxy can do it"));

@@ -139,6 +139,36 @@ fn a_refused_header_is_named_and_its_value_is_not_shown() {
 }
 
 #[test]
+fn headers_that_the_protocol_owns_are_refused_by_name_wherever_they_come_from() {
+    let owned = [
+        "Accept",
+        "content-type",
+        "Content-Length",
+        "Last-Event-ID",
+        "Mcp-Session-Id",
+        "MCP-Protocol-Version",
+        "Mcp-Method",
+        "mcp-name",
+        "Mcp-Param-Region",
+    ];
+    for name in owned {
+        let line = format!("{name}: secret");
+        for shell in [Shell::Component, Shell::Native] {
+            let env = |asked: &str| (asked == "MCP_PROXY_HEADERS").then(|| line.clone());
+            let from_variable = parse(shell, [URL.to_owned()], &env).unwrap_err().to_string();
+            for error in [header(shell, &line).unwrap_err(), from_variable] {
+                assert!(error.contains(&format!("header {name} belongs")) && !error.contains("secret"), "{error}");
+            }
+        }
+        let error = run(Shell::Native, URL).add_header_file(&line, &variables).unwrap_err().to_string();
+        assert!(error.contains(name) && !error.contains("secret"), "{error}");
+    }
+    for name in ["Mcp-Api-Key", "X-Accept", "Accept-Language", "User-Agent", "Cookie"] {
+        assert_eq!(header(Shell::Native, &format!("{name}:x")), Ok(pair(name, "x")));
+    }
+}
+
+#[test]
 fn a_bearer_token_comes_from_its_variable() {
     let options = run(Shell::Component, &format!("--bearer-token-env TOKEN {URL}"));
     assert_eq!(options.headers, [pair("Authorization", "Bearer s3cret")]);

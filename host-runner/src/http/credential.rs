@@ -1,21 +1,14 @@
 //! The user's headers, added to a request after it has left the sandbox. The
-//! component never sees them; what it says about the message itself stands.
+//! component never sees them; what it says about the message itself stands, since
+//! the options refuse the names of such headers.
 
 use ::http::{
     HeaderMap, HeaderName, HeaderValue,
-    header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, USER_AGENT},
+    header::{COOKIE, HOST, USER_AGENT},
 };
 use mcp_proxy_options::UsageError;
 
 pub(super) struct Credentials(Vec<(HeaderName, HeaderValue)>);
-
-/// Headers that say how a message is to be read, or to which session it
-/// belongs. Only the component knows; a user's header would make it a lie.
-fn is_protocol(name: &HeaderName) -> bool {
-    [ACCEPT, CONTENT_LENGTH, CONTENT_TYPE].contains(name)
-        || name.as_str().starts_with("mcp-")
-        || name == "last-event-id"
-}
 
 /// Headers whose default may be replaced.
 fn is_replaceable(name: &HeaderName) -> bool {
@@ -31,9 +24,7 @@ impl Credentials {
             let mut value = HeaderValue::from_str(value).map_err(|_invalid| wrong())?;
             // Keeps it out of HTTP/2's compression table and of debug prints.
             value.set_sensitive(true);
-            if !is_protocol(&key) {
-                parsed.push((key, value));
-            }
+            parsed.push((key, value));
         }
         Ok(Self(parsed))
     }
@@ -97,17 +88,10 @@ mod tests {
     }
 
     #[test]
-    fn what_the_component_says_about_the_message_stands() {
-        let user = [
-            ("Content-Type", "text/plain"),
-            ("Accept", "*/*"),
-            ("Mcp-Session-Id", "stolen"),
-            ("MCP-Protocol-Version", "1999"),
-            ("Last-Event-ID", "9"),
-        ];
-        let component = [("content-type", "application/json"), ("mcp-session-id", "real")];
-        let expected = ["content-type: application/json", "mcp-session-id: real"];
-        assert_eq!(sent(&user, &component), expected);
+    fn what_the_component_says_stands() {
+        let component = [("content-type", "application/json"), ("x-a", "component")];
+        let expected = ["content-type: application/json", "x-a: component"];
+        assert_eq!(sent(&[("X-A", "user"), ("Content-Type", "text/plain")], &component), expected);
     }
 
     #[test]
