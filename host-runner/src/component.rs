@@ -20,9 +20,16 @@ pub fn load(engine: &Engine, file: Option<&Path>) -> Result<Component, String> {
             Err("this build has no component inside: run `cargo xtask build`, or use --component".to_owned())
         }
         None => embedded(engine),
+        Some(path) if !path.is_file() => Err(absent(path)),
         Some(path) if path.extension().is_some_and(|it| it == "cwasm") => precompiled(engine, path),
         Some(path) => compiled(engine, path),
     }
+}
+
+/// Said before a compiler is looked for, which may be missing too.
+fn absent(path: &Path) -> String {
+    let cause = fs::metadata(path).err().map_or_else(|| "this is not a file".to_owned(), |error| error.to_string());
+    format!("--component {}: {cause}: name a .wasm or a .cwasm", path.display())
 }
 
 fn embedded(engine: &Engine) -> Result<Component, String> {
