@@ -16,7 +16,7 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use mcp_proxy_options::UsageError;
 
 pub(super) struct Proxies {
-    /// `None` where no variable is set, which is the common case and then costs nothing.
+    /// `None` where no variable applies, which is the common case and then costs nothing.
     matcher: Option<Matcher>,
     /// Why the variable for plain http, and that for https, cannot be used.
     faults: [Option<Unusable>; 2],
@@ -59,10 +59,11 @@ impl Proxies {
         };
         let set = |name: &str| get(name).filter(|(_, value)| !value.is_empty());
         let chosen = ["HTTP_PROXY", "HTTPS_PROXY"].map(|name| set(name).or_else(|| set("ALL_PROXY")));
-        if chosen.iter().all(Option::is_none) {
+        let no = get("NO_PROXY").map(|(_, value)| value).unwrap_or_default();
+        // The matcher takes `*` for names only, curl for addresses too.
+        if chosen.iter().all(Option::is_none) || no.split(',').any(|entry| entry.trim() == "*") {
             return Self { matcher: None, faults: [None, None] };
         }
-        let no = get("NO_PROXY").map(|(_, value)| value).unwrap_or_default();
         let [http, https] = chosen.map(|variable| variable.map_or_else(Setting::default, Setting::new));
         let matcher = Matcher::builder().http(http.proxy).https(https.proxy).no(no).build();
         Self { matcher: Some(matcher), faults: [http.fault, https.fault] }
@@ -205,6 +206,8 @@ mod tests {
             (no, "https://x.a.example/", "direct"),
             (no, "https://b.example/", "tunnel http://p:1/"),
             (socks, "http://a.example/", "socks socks5h://p:1/"),
+            (&[("ALL_PROXY", "p:1"), ("NO_PROXY", "*")], "https://127.0.0.1/", "direct"),
+            (&[("ALL_PROXY", "p:1"), ("NO_PROXY", "*")], "https://a.example/", "direct"),
         ];
         for (variables, uri, expected) in cases {
             assert_eq!(way(variables, uri), expected, "{variables:?} {uri}");
@@ -281,6 +284,7 @@ mod tests {
             (all, "https://a.example/", false),
             (no, "https://a.example/", true),
             (no, "https://b.example/", false),
+            (&[("ALL_PROXY", "garbage://x"), ("no_proxy", "a.example, *")], "https://127.0.0.1/", true),
         ];
         for (variables, url, usable) in cases {
             assert_eq!(proxies(variables).check(url).is_ok(), usable, "{variables:?} {url}");
