@@ -38,6 +38,9 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
 
 fn lint() -> Result<()> {
     cases::check()?;
+    let mut deny = Command::new(tools::cargo_deny()?);
+    let checks = ["--locked", "check", "--show-stats", "bans", "licenses", "sources"];
+    step::run("cargo deny", deny.args(checks).current_dir(root()))?;
     step::run("rustfmt", &mut cargo(&["fmt", "--all", "--check"]))?;
     let native = [
         "clippy",

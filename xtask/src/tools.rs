@@ -50,6 +50,16 @@ pub(crate) fn worker_build(version: &str) -> Result<PathBuf> {
     tool.find(&["--bin", "worker-build"])
 }
 
+/// What checks dependencies. It runs for seconds, so it is built to be built
+/// quickly; its own profile takes several times as long.
+pub(crate) fn cargo_deny() -> Result<PathBuf> {
+    let tool = Tool { package: "cargo-deny", binary: "cargo-deny", version: "0.20.2", minutes: 3 };
+    let profile =
+        ["lto=\"off\"", "opt-level=1", "codegen-units=16"].map(|setting| format!("profile.release.{setting}"));
+    let options: Vec<&str> = profile.iter().flat_map(|setting| ["--config", setting]).collect();
+    tool.find(&options)
+}
+
 /// A program that cargo can install.
 struct Tool<'a> {
     package: &'a str,
