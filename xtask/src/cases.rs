@@ -35,7 +35,7 @@ fn case(row: &str) -> Option<(u32, &str)> {
 
 /// What is wrong with a name: `path::function` of Rust, `path: beginning of a
 /// title` of a script, `path: words` of a document.
-fn fault(name: &str) -> Option<String> {
+pub(crate) fn fault(name: &str) -> Option<String> {
     let (path, forms) = if let Some((path, function)) = name.split_once(".rs::") {
         (format!("{path}.rs"), vec![format!("fn {function}(")])
     } else if let Some((path, title)) = name.split_once(".mjs: ") {

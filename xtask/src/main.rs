@@ -8,6 +8,7 @@ mod build;
 mod cases;
 mod component;
 mod demo;
+mod security;
 mod step;
 mod test;
 mod tools;

@@ -2,7 +2,7 @@
 //! stays visible; the first failure ends the run.
 
 use crate::step::{self, cargo, dist, root, say, target};
-use crate::{build, cases, component, tools, worker};
+use crate::{build, cases, component, security, tools, worker};
 use anyhow::{Result, bail};
 use std::process::Command;
 
@@ -38,6 +38,7 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
 
 fn lint() -> Result<()> {
     cases::check()?;
+    security::check()?;
     let mut deny = Command::new(tools::cargo_deny()?);
     let checks = ["--locked", "check", "--show-stats", "bans", "licenses", "sources"];
     step::run("cargo deny", deny.args(checks).current_dir(root()))?;
