@@ -103,14 +103,15 @@ fn replay(options: &Replay) -> i32 {
 }
 
 /// Loads the component and does with it what is asked, inside the runtime.
-fn enter<F: Future<Output = i32>>(component: Option<&Path>, task: impl FnOnce(Component) -> F) -> i32 {
+fn enter<F: Future<Output = i32>>(given: Option<&Path>, task: impl FnOnce(Component) -> F) -> i32 {
     let component = match engine::engine().map_err(|error| format!("{error:#}")) {
-        Ok(engine) => component::load(&engine, component),
+        Ok(engine) => component::load(&engine, given),
         Err(text) => Err(text),
     };
     let component = match component {
         Ok(component) => component,
-        Err(text) => return failed(&text, guest::BROKEN),
+        // The one inside is ours to answer for, one that was named is the user's.
+        Err(text) => return failed(&text, if given.is_some() { USAGE } else { guest::BROKEN }),
     };
     match runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime.block_on(task(component)),

@@ -122,6 +122,25 @@ native("--component runs another build of the component", {}, async ({ open }) =
   await client.finish();
 });
 
+native("a --component that is none is a usage error that says why", {}, async ({ t, connect }) => {
+  const folder = mkdtempSync(join(tmpdir(), "mcp-proxy-e2e-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const text = join(folder, "text.cwasm");
+  writeFileSync(text, "no component");
+  for (const [file, reason] of [
+    [join(folder, "nope"), /No such file|cannot find/],
+    [join(folder, "nope.cwasm"), /No such file|cannot find/],
+    [folder, /not a file/],
+    [text, /text\.cwasm: \S/],
+  ]) {
+    const client = connect({ options: ["--component", file] });
+    assert.equal((await client.exit()).code, 2, client.stderr);
+    assert.equal(client.stderr.trimEnd().split("\n").length, 1, client.stderr);
+    assert.ok(client.stderr.includes(`--component ${file}`), client.stderr);
+    assert.match(client.stderr, reason);
+  }
+});
+
 /** A forward proxy that sends everything to one port of this machine. */
 async function forwardProxy(t, port) {
   const log = [];
