@@ -216,7 +216,7 @@ class Bench:
 def mock(folder):
     """A mock of our own on a free port; ended with the block."""
     port = free_port()
-    child = subprocess.Popen([f"{folder}/mock", "--port", str(port)], stderr=subprocess.DEVNULL)
+    child = subprocess.Popen([f"{folder}/mock", "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         for _ in range(100):
             with contextlib.suppress(OSError):

@@ -1,0 +1,123 @@
+//! The Worker on a real workerd, in front of the mock's HTTP+SSE: calls in one
+//! session, and sessions that are opened, used once and closed with DELETE.
+use super::gauge::Gauge;
+use super::page::Report;
+use super::server::Server;
+use super::{Task, STALL};
+use crate::client::{self, Client, Tally, Target};
+use crate::http1::Url;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::task::spawn_local;
+
+const IN_FLIGHT: usize = 16;
+const START: Duration = Duration::from_secs(30);
+const TEXT: usize = 200;
+
+pub async fn calls(task: &Task<'_>) -> Result<Report, String> {
+    let server = Server::start().await?;
+    let (mut client, _) = start(task, &server).await?;
+    let in_flight = task.setup.inflight.unwrap_or(IN_FLIGHT);
+    let mut gauge = Gauge::start(task, client.sid(), &server);
+    for number in 0..10 {
+        client.window(task.tenth(number), in_flight as u64, TEXT, "", task.setup.limit).await;
+        gauge.read(client.tally.ok);
+        if !client.tally.clean() {
+            break;
+        }
+    }
+    let what = format!("`tools/call` of {TEXT} bytes in one session, {in_flight} in flight.");
+    Ok(Report::new(task, &what).gauge(task, &gauge).judge(books(&client.tally)))
+}
+
+pub async fn sessions(task: &Task<'_>) -> Result<Report, String> {
+    let server = Server::start().await?;
+    let (client, url) = start(task, &server).await?;
+    let in_flight = task.setup.inflight.unwrap_or(IN_FLIGHT);
+    let mut gauge = Gauge::start(task, client.sid(), &server);
+    let (mut done, mut tally) = (0, Tally::default());
+    for number in 0..10 {
+        tally.merge(&open_and_close(&url, task.tenth(number), in_flight).await);
+        done += task.tenth(number);
+        gauge.read(done);
+        if !tally.clean() {
+            break;
+        }
+    }
+    let left = server.falls_to("sessions_live", 1, STALL).await;
+    let what = format!("opened, used for one call and closed with DELETE, {in_flight} at once; one other stays open.");
+    let report = Report::new(task, &what).gauge(task, &gauge).judge(books(&tally));
+    Ok(report.judge(left.map(|()| "the server has no session left but the one that is open".into())))
+}
+
+/// Starts workerd and opens a session.
+async fn start(task: &Task<'_>, server: &Server) -> Result<(Client, Url), String> {
+    let port = free_port().map_err(|e| e.to_string())?;
+    let folder = &task.setup.worker;
+    let url = Url { host: format!("127.0.0.1:{port}"), path: "/mcp".into() };
+    let command = [
+        "env".into(),
+        "UPSTREAM_URL={URL}".into(),
+        folder.join("workerd").display().to_string(),
+        "serve".into(),
+        folder.join("config.capnp").display().to_string(),
+        format!("--socket-addr=http=127.0.0.1:{port}"),
+        "--directory-path=storage={TMP}".into(),
+    ];
+    let target = Target::Http { url: url.clone(), cmd: Some(command.to_vec()), upstream: server.url("/sse") };
+    let client = client::open(&target, &task.setup.log(task.name), START).await?;
+    Ok((client, url))
+}
+
+fn free_port() -> std::io::Result<u16> {
+    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+/// So many sessions, so many of them at once.
+async fn open_and_close(url: &Url, sessions: u64, in_flight: usize) -> Tally {
+    let unopened = Rc::new(Cell::new(sessions));
+    let visitors: Vec<_> = (0..in_flight).map(|_| spawn_local(visitor(url.clone(), unopened.clone()))).collect();
+    let mut tally = Tally::default();
+    for visitor in visitors {
+        match visitor.await {
+            Ok(own) => tally.merge(&own),
+            Err(error) => fail(&mut tally, error.to_string()),
+        }
+    }
+    tally
+}
+
+/// Visits as long as there is something left to visit, and nothing is wrong.
+async fn visitor(url: Url, unopened: Rc<Cell<u64>>) -> Tally {
+    let mut tally = Tally::default();
+    while unopened.get() > 0 && tally.clean() {
+        unopened.set(unopened.get() - 1);
+        match visit(&url, unopened.get()).await {
+            Ok(own) => tally.merge(&own),
+            Err(why) => fail(&mut tally, why),
+        }
+    }
+    tally
+}
+
+async fn visit(url: &Url, number: u64) -> Result<Tally, String> {
+    let mut client = client::open_session(url, STALL).await?;
+    client.echo(&crate::payload::text(TEXT, number), "", None, STALL).await;
+    match client.link.finish().await {
+        Some(200..=204) => Ok(client.tally.clone()),
+        status => Err(format!("DELETE: {status:?}")),
+    }
+}
+
+fn fail(tally: &mut Tally, why: String) {
+    tally.fails += 1;
+    tally.note(why);
+}
+
+fn books(tally: &Tally) -> Result<String, String> {
+    match tally.clean() {
+        true => Ok(format!("{} calls answered, each once and right", tally.ok)),
+        false => Err(tally.json().to_string()),
+    }
+}
