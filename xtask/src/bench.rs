@@ -50,14 +50,14 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 }
 
 /// Folders in the cache.
-struct Places {
-    target: PathBuf,
+pub(crate) struct Places {
+    pub(crate) target: PathBuf,
     peers: PathBuf,
-    work: PathBuf,
+    pub(crate) work: PathBuf,
 }
 
 impl Places {
-    fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let cache = cache()?;
         let places =
             Self { target: cache.join("bench-target"), peers: cache.join("peers"), work: cache.join("bench-work") };

@@ -9,6 +9,7 @@ mod cases;
 mod component;
 mod demo;
 mod security;
+mod soak;
 mod step;
 mod test;
 mod tools;
@@ -24,6 +25,8 @@ cargo xtask demo           build, then run a scripted session with an embedded s
 cargo xtask worker dev     the Worker in front of the demo's server of HTTP+SSE
 cargo xtask test [PART…]   everything, or some of: lint core sim fuzz host wasm component engine e2e worker examples
 cargo xtask bench [--full] measure against other proxies; writes bench/RESULTS.md
+cargo xtask soak [NAME…]   long loads on one process each: does its memory stay flat? bench/README.md has the names
+                           [--scale F] [--calls N] [--inflight N] [--minutes M] [--open a,b,c] [--dist DIR] [--write]
 ";
 
 fn main() -> ExitCode {
@@ -48,6 +51,7 @@ fn run(arguments: &[String]) -> Result<()> {
             build::local()?;
             bench::run(rest)
         }
+        "soak" => soak::run(rest),
         "help" | "--help" | "-h" => {
             print!("{USAGE}");
             Ok(())
