@@ -67,7 +67,7 @@ impl Gauge {
             mb(now),
             mb(then)
         );
-        if then > 0 && ratio <= MOST { Ok(words) } else { Err(words) }
+        if then > 0 && now > 0 && ratio <= MOST { Ok(words) } else { Err(words) }
     }
 }
 
@@ -95,7 +95,7 @@ pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -124,7 +124,7 @@ mod tests {
         assert!(gauge(&[&first[..], &[1100]].concat()).verdict().is_ok());
         assert!(gauge(&[&first[..], &[1101]].concat()).verdict().is_err());
         assert!(gauge(&first).verdict().is_err(), "a soak that broke off");
-        assert!(gauge(&[0; 10]).verdict().is_err(), "a process that is gone");
+        assert!(gauge(&[&first[..], &[0]].concat()).verdict().is_err(), "a process that is gone");
     }
 
     #[test]

@@ -21,14 +21,14 @@ pub async fn calls(task: &Task<'_>) -> Result<Report, String> {
     let in_flight = task.setup.inflight.unwrap_or(IN_FLIGHT);
     let mut gauge = Gauge::start(task, client.sid(), &server);
     for number in 0..10 {
-        client.window(task.tenth(number), in_flight as u64, TEXT, "", task.setup.limit).await;
+        client.window(task.tenth(number), in_flight as u64, TEXT, "", task.setup.limit / 10).await;
         gauge.read(client.tally.ok);
         if !client.tally.clean() {
             break;
         }
     }
     let what = format!("`tools/call` of {TEXT} bytes in one session, {in_flight} in flight.");
-    Ok(Report::new(task, &what).gauge(task, &gauge).judge(books(&client.tally)))
+    Ok(Report::new(task, &what).gauge(task, &gauge).judge(books(&client.tally, task.units)))
 }
 
 pub async fn sessions(task: &Task<'_>) -> Result<Report, String> {
@@ -47,7 +47,7 @@ pub async fn sessions(task: &Task<'_>) -> Result<Report, String> {
     }
     let left = server.falls_to("sessions_live", 1, STALL).await;
     let what = format!("opened, used for one call and closed with DELETE, {in_flight} at once; one other stays open.");
-    let report = Report::new(task, &what).gauge(task, &gauge).judge(books(&tally));
+    let report = Report::new(task, &what).gauge(task, &gauge).judge(books(&tally, task.units));
     Ok(report.judge(left.map(|()| "the server has no session left but the one that is open".into())))
 }
 
@@ -115,8 +115,8 @@ fn fail(tally: &mut Tally, why: String) {
     tally.note(why);
 }
 
-fn books(tally: &Tally) -> Result<String, String> {
-    match tally.clean() {
+fn books(tally: &Tally, wanted: u64) -> Result<String, String> {
+    match tally.clean() && tally.ok == wanted {
         true => Ok(format!("{} calls answered, each once and right", tally.ok)),
         false => Err(tally.json().to_string()),
     }
