@@ -33,6 +33,15 @@ pub(crate) fn component() -> Result<()> {
     place(&target().join("wasm32-wasip2/guest/mcp-proxy.wasm"), "mcp-proxy.wasm")
 }
 
+/// `dist/mcp-proxy-crash.wasm`, which traps when a test tells it to.
+pub(crate) fn crash() -> Result<()> {
+    tools::targets()?;
+    let arguments =
+        ["build", "--profile", "tool", "--locked", "--target", "wasm32-wasip2", "--package", "mcp-proxy-stdio"];
+    step::run("build the component that traps", cargo(&arguments).args(["--features", "crash"]))?;
+    place(&target().join("wasm32-wasip2/tool/mcp-proxy.wasm"), "mcp-proxy-crash.wasm")
+}
+
 /// `dist/mcp-engine.wasm`: a module of our own, wrapped as a component by the
 /// WIT that it carries.
 pub(crate) fn engine() -> Result<()> {

@@ -137,6 +137,7 @@ fn engine() -> Result<()> {
 /// Real clients and servers around both shells.
 fn e2e() -> Result<()> {
     build::local()?;
+    build::crash()?;
     let wasmtime = tools::wasmtime()?;
     step::run("end to end", suite()?.env("WASMTIME", wasmtime))
 }

@@ -22,8 +22,12 @@ use wasip2::random::random;
 const READ: u64 = 64 << 10;
 
 /// A host looks at every pollable in every wait. With more idle calls than this,
-/// most waits leave them out.
+/// waits leave them out while the others bring something, and this long after.
 const FEW_IDLE: usize = 64;
+const LULL: Duration = Duration::from_millis(20);
+/// The longest time that idle calls are left out, in microseconds for each of
+/// them: looking at one takes the host about one.
+const LEFT_OUT: u64 = 20;
 
 /// The machine and everything it touches.
 pub(crate) struct Shell {
@@ -34,8 +38,8 @@ pub(crate) struct Shell {
     /// The calls that started, or brought something, since all were looked at.
     lively: BTreeSet<CallId>,
     timer: Option<Timer>,
-    /// When all calls are to be looked at again.
-    look: Option<Timer>,
+    /// While the idle calls are left out: for how long.
+    look: Option<Look>,
     /// When the last wait ended: one look at the clock serves all its facts.
     now: Time,
     log: Log,
@@ -54,6 +58,14 @@ struct Stdin {
 struct Timer {
     ready: Pollable,
     at: Time,
+}
+
+/// When all calls are to be looked at again.
+struct Look {
+    /// If nothing comes until then.
+    lull: Timer,
+    /// Whatever comes.
+    latest: Time,
 }
 
 /// What a pollable stands for.
@@ -195,7 +207,7 @@ impl Shell {
             }
         }
         self.timer.iter().for_each(|timer| add(Token::Timer, &timer.ready));
-        self.look.iter().for_each(|look| add(Token::Look, &look.ready));
+        self.look.iter().for_each(|look| add(Token::Look, &look.lull.ready));
         let ready = poll(&pollables);
         self.now = now();
         self.looked();
@@ -203,8 +215,7 @@ impl Shell {
     }
 
     /// The calls to wait for: all of them, or only the lively ones until it is
-    /// time for all. The more are idle, the seldomer they are looked at, so that
-    /// looking takes a small part of the time.
+    /// time for all.
     fn looked_at(&mut self) -> Vec<CallId> {
         let idle = self.calls.len() - self.lively.len();
         if idle > FEW_IDLE && self.look.is_some() {
@@ -216,13 +227,16 @@ impl Shell {
         calls.keys().copied().collect()
     }
 
-    /// All calls have just been looked at.
+    /// A wait is over: how long may the idle calls be left out?
     fn looked(&mut self) {
         let idle = self.calls.len() - self.lively.len();
-        if idle > FEW_IDLE && self.look.is_none() {
-            let wait = u64::try_from(idle / 200).unwrap_or(u64::MAX).clamp(1, 50);
-            self.look = Some(Timer::at(self.now.after(Duration::from_millis(wait))));
+        if idle <= FEW_IDLE {
+            return;
         }
+        let left_out = Duration::from_micros(u64::try_from(idle).unwrap_or(u64::MAX).saturating_mul(LEFT_OUT));
+        let latest = self.look.as_ref().map_or_else(|| self.now.after(left_out), |look| look.latest);
+        let lull = Timer::at(self.now.after(LULL).min(latest));
+        self.look = (self.now < latest).then_some(Look { lull, latest });
     }
 
     /// An early tick changes nothing, so a timer that stands is only replaced

@@ -18,6 +18,7 @@
 mod cut;
 mod driver;
 mod front;
+mod hostile;
 mod lines;
 mod message;
 mod proxy;
@@ -43,8 +44,21 @@ pub const TARGETS: [(&str, Target); 5] = [
     ("front", front::front),
 ];
 
+/// The target that counts the bytes of the whole process, and so needs one of
+/// its own.
+pub fn hostile_target(data: &[u8]) {
+    hostile::hostile(data);
+}
+
+/// How many bytes of the process are in use after so many calls in one session.
+#[must_use]
+pub fn in_use_after(calls: usize) -> usize {
+    hostile::in_use_after(calls)
+}
+
 /// Runs a target by name.
 pub fn run(name: &str, data: &[u8]) {
-    let target = TARGETS.iter().find(|(known, _)| *known == name);
+    let hostile: (&str, Target) = ("hostile", hostile_target);
+    let target = TARGETS.iter().chain([&hostile]).find(|(known, _)| *known == name);
     target.unwrap_or_else(|| panic!("no such target: {name}")).1(data);
 }

@@ -360,6 +360,14 @@ impl HttpBack {
         }
     }
 
+    /// This request was answered, probably in the response to that call.
+    pub(crate) fn answered(&mut self, call: CallId, request: &Id) {
+        if self.calls.get(call).is_some_and(|call| call.errand().request() == Some(request)) {
+            return self.settle(call);
+        }
+        self.forget(request);
+    }
+
     /// Nobody waits for the answer to this request any more. `true` if the
     /// server cannot have seen it.
     pub(crate) fn forget(&mut self, request: &Id) -> bool {

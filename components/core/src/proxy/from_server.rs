@@ -133,14 +133,14 @@ impl Proxy {
     /// the request that was sent there.
     fn server_answered(&mut self, call: CallId, id: Option<&Id>, message: Message) {
         if let Some(id) = id.filter(|id| self.route.is_open(id)) {
-            return self.answered(id, message);
+            return self.answered(call, id, message);
         }
         let call = id.and_then(|id| self.back.own(id)).unwrap_or(call);
         let errand = self.back.errand(call).cloned().unwrap_or(Errand::Settled);
         let nameless = self.config.quirks.null_id;
         let fits = |own: &Id| id.map_or(nameless, |id| id.same_as_double(own));
         match &errand {
-            Errand::Request { id: own, .. } | Errand::Initialize(own) if fits(own) => self.answered(own, message),
+            Errand::Request { id: own, .. } | Errand::Initialize(own) if fits(own) => self.answered(call, own, message),
             Errand::Reinitialize(_) => self.reinitialized(call, &errand, &message),
             Errand::Restore(_) | Errand::KeepAlive(_) => self.back.settle(call),
             Errand::Request { .. }
@@ -163,7 +163,7 @@ impl Proxy {
         }
     }
 
-    fn answered(&mut self, id: &Id, message: Message) {
+    fn answered(&mut self, call: CallId, id: &Id, message: Message) {
         let opens = self.route.is_initialize(id);
         if opens && message.error().is_empty() {
             let session = self.back.offered(&Errand::Initialize(id.clone()));
@@ -175,7 +175,7 @@ impl Proxy {
         let refused = opens && !message.error().is_empty();
         let conclusion = if message.error().is_empty() { Conclusion::Succeeded } else { Conclusion::Failed };
         self.era.concluded(id, conclusion);
-        self.back.forget(id);
+        self.back.answered(call, id);
         if let Some(id) = self.close(id) {
             self.write_message(About::Answer(&id), message.with_id(&id));
         }
