@@ -58,6 +58,15 @@ pub struct Guest {
     store: Store<State>,
 }
 
+/// What is left of a component.
+pub struct Finished {
+    pub ended: Ended,
+    /// Its way to HTTP, for another.
+    pub http: Box<dyn WasiHttpHooks>,
+    /// How many things it has left in the host's table, which can hold a million.
+    pub entries: usize,
+}
+
 /// How a component ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ended {
@@ -81,10 +90,11 @@ impl Guest {
         Self { component, store }
     }
 
-    /// Runs the component to its end. Gives the way to HTTP back, for another.
-    pub async fn run(mut self) -> (Ended, Box<dyn WasiHttpHooks>) {
+    /// Runs the component to its end.
+    pub async fn run(mut self) -> Finished {
         let ended = ended(self.call().await);
-        (ended, self.store.into_data().hooks)
+        let mut state = self.store.into_data();
+        Finished { ended, entries: state.table.iter_mut().count(), http: state.hooks }
     }
 
     async fn call(&mut self) -> Result<Result<(), ()>> {

@@ -93,9 +93,9 @@ fn replay(options: &Replay) -> i32 {
         let output = Output::new(|| ());
         let stderr = Stderr::new(None, None);
         let wasi = context(&options.guest_args(), &[], InputFile::new(file), output.clone(), stderr);
-        let (ended, _) = Guest::new(component, wasi, Box::new(Offline)).run().await;
+        let finished = Guest::new(component, wasi, Box::new(Offline)).run().await;
         output.drain().await;
-        match ended {
+        match finished.ended {
             Ended::Exited(code) => code,
             Ended::Broke(cause) => failed(&format!("the component broke: {cause}"), guest::BROKEN),
         }

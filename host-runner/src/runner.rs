@@ -52,15 +52,15 @@ impl Runner {
             let guest = self.guest(&journal, http, recording.take());
             // As a task like the others: between them and the runtime's main future
             // there is a system call at each turn.
-            let (ended, back) = match tokio::spawn(guest.run()).await {
-                Ok(ended) => ended,
+            let finished = match tokio::spawn(guest.run()).await {
+                Ok(finished) => finished,
                 Err(error) => return broken(&error.to_string()),
             };
-            let cause = match ended {
+            let cause = match finished.ended {
                 Ended::Exited(code) => return code,
                 Ended::Broke(cause) => cause,
             };
-            http = back;
+            http = finished.http;
             let half = self.output.in_line();
             if !half {
                 self.output.say(journal.last_words().into()).await;
