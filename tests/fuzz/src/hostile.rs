@@ -77,7 +77,9 @@ fn play(place: Place, text: &[u8]) -> usize {
     let initialize = shell.client(INITIALIZE);
     match place {
         Place::Initialize => shell.answer(initialize, 200, "s", "application/json", text),
-        _ => shell.answer(initialize, 200, "s", "application/json", INITIALIZED),
+        Place::Body | Place::Events | Place::Refusal | Place::Header | Place::Client => {
+            shell.answer(initialize, 200, "s", "application/json", INITIALIZED);
+        }
     }
     let call = shell.client(CALL);
     match place {
