@@ -1,6 +1,7 @@
 //! What the operator has set: variables and secrets, checked, and read again
 //! when they change. A configuration that cannot work is a list of problems, and
-//! nothing is served.
+//! nothing is served. Everybody can read the problems, so they name a setting and
+//! what it allows, never its value: a secret may be in the wrong place.
 
 use crate::platform;
 use http::{HeaderValue, header::AUTHORIZATION};
@@ -144,8 +145,8 @@ impl Reader {
         let text = self.text(name).unwrap_or_default();
         let items = text.split(',').map(|item| item.trim().trim_end_matches('/').to_owned());
         let (good, bad): (Vec<_>, Vec<_>) = items.filter(|item| !item.is_empty()).partition(|item| fits(item));
-        for item in bad {
-            self.problems.push(format!("{name} lists what looks like {such_as}, not like {item:?}."));
+        if !bad.is_empty() {
+            self.problems.push(format!("{name} must be a list, with commas, of what looks like {such_as}."));
         }
         good
     }
@@ -164,7 +165,7 @@ impl Reader {
         match text.parse() {
             Ok(number) if number >= least => return number,
             Ok(_) => self.problems.push(format!("{name} must be at least {least}.")),
-            Err(_) => self.problems.push(format!("{name} must be a whole number, not {text:?}.")),
+            Err(_) => self.problems.push(format!("{name} must be a whole number.")),
         }
         default
     }
@@ -182,7 +183,7 @@ impl Reader {
     fn alarm(&mut self) -> Duration {
         let seconds = self.number("ALARM_SECONDS", 30, 0);
         if !(1..=60).contains(&seconds) {
-            self.problems.push(format!("ALARM_SECONDS must be 1 to 60, not {seconds}."));
+            self.problems.push("ALARM_SECONDS must be 1 to 60.".to_owned());
         }
         Duration::from_secs(seconds)
     }
@@ -192,8 +193,8 @@ impl Reader {
             None => default,
             Some("1" | "on" | "true") => true,
             Some("0" | "off" | "false") => false,
-            Some(other) => {
-                self.problems.push(format!("{name} must be 1 or 0, on or off, not {other:?}."));
+            Some(_) => {
+                self.problems.push(format!("{name} must be 1 or 0, on or off."));
                 default
             }
         }
@@ -250,8 +251,8 @@ impl Reader {
             None | Some("auto") => Transport::Auto,
             Some("sse") => Transport::Sse,
             Some("streamable-http") => Transport::StreamableHttp,
-            Some(other) => {
-                self.problems.push(format!("UPSTREAM_TRANSPORT must be auto, sse or streamable-http, not {other:?}."));
+            Some(_) => {
+                self.problems.push("UPSTREAM_TRANSPORT must be auto, sse or streamable-http.".to_owned());
                 Transport::Auto
             }
         }
@@ -269,14 +270,12 @@ impl Reader {
             self.problems.push("UPSTREAMS must be a JSON object of names and URLs.".to_owned());
             return Some(BTreeMap::new());
         };
-        let plain = |name: &&String| {
-            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
-        };
-        for name in map.keys().filter(|name| !plain(name)) {
-            self.problems.push(format!("{name:?} in UPSTREAMS is no name: letters, digits, - and _ only."));
+        let (plain, other): (BTreeMap<_, _>, BTreeMap<_, _>) = map.into_iter().partition(|(name, _)| is_name(name));
+        if !other.is_empty() {
+            self.problems.push("A name in UPSTREAMS must be of letters, digits, - and _ only.".to_owned());
         }
-        self.tell_apart(map.keys());
-        Some(map)
+        self.tell_apart(plain.keys());
+        Some(plain)
     }
 
     /// What is meant for one server must not reach another.
@@ -334,6 +333,11 @@ fn secret_of(name: &str) -> String {
         "" => SECRET.to_owned(),
         _ => format!("{SECRET}_{}", name.to_ascii_uppercase().replace('-', "_")),
     }
+}
+
+/// The name of a server stands in the path of its endpoint, so everybody may know it.
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
 fn is_scheme(text: &str) -> bool {

@@ -384,15 +384,15 @@ const unworkable = [
   [{ UPSTREAM_URL: "", UPSTREAMS: "docs" }, /UPSTREAMS must be a JSON object/],
   [{ UPSTREAM_URL: "", UPSTREAMS: "{}" }, /UPSTREAMS must be a JSON object/],
   [{ UPSTREAM_URL: "", UPSTREAMS: '{"a":1}' }, /UPSTREAMS must be a JSON object/],
-  [{ UPSTREAM_URL: "", UPSTREAMS: '{"a/b":"https://a.example/"}' }, /"a\/b" in UPSTREAMS is no name/],
+  [{ UPSTREAM_URL: "", UPSTREAMS: '{"a/b":"https://a.example/"}' }, /A name in UPSTREAMS must be of letters/],
   [{ UPSTREAM_URL: "", UPSTREAMS: '{"a":"http://a.example/"}' }, /UPSTREAMS "a" must be an https URL/],
   [{ UPSTREAM_URL: "", UPSTREAMS: { a: "nonsense" } }, /UPSTREAMS "a" is not an https URL/],
-  [{ UPSTREAM_TRANSPORT: "stdio" }, /UPSTREAM_TRANSPORT must be auto, sse or streamable-http, not "stdio"/],
-  [{ PUBLIC: "yes" }, /PUBLIC must be 1 or 0, on or off, not "yes"/],
+  [{ UPSTREAM_TRANSPORT: "stdio" }, /UPSTREAM_TRANSPORT must be auto, sse or streamable-http\./],
+  [{ PUBLIC: "yes" }, /PUBLIC must be 1 or 0, on or off\./],
   [{ SESSION_RECOVERY: "never" }, /SESSION_RECOVERY must be 1 or 0/],
   ...["MAX_BODY_BYTES", "MAX_EVENT_BYTES", "MAX_PENDING", "IDLE_SECONDS", "REQUEST_TIMEOUT_SECONDS"].map((name) => [
     { [name]: "lots" },
-    new RegExp(`${name} must be a whole number, not "lots"`),
+    new RegExp(`${name} must be a whole number\\.`),
   ]),
   ...["MAX_BODY_BYTES", "MAX_EVENT_BYTES", "MAX_PENDING", "HEARTBEAT_SECONDS", "STALL_SECONDS"].map((name) => [
     { [name]: "0" },
@@ -400,9 +400,12 @@ const unworkable = [
   ]),
   ...["*", "app.example", "https://*.example", "https://app.example/path"].map((item) => [
     { ALLOWED_ORIGINS: `https://fine.example, ${item}` },
-    /ALLOWED_ORIGINS lists what looks like https:\/\/app.example, not like "(?!https:\/\/fine)/,
+    /ALLOWED_ORIGINS must be a list, with commas, of what looks like https:\/\/app.example\./,
   ]),
-  [{ ALLOWED_HOSTS: "https://mcp.example" }, /ALLOWED_HOSTS lists what looks like mcp.example/],
+  [
+    { ALLOWED_HOSTS: "https://mcp.example" },
+    /ALLOWED_HOSTS must be a list, with commas, of what looks like mcp.example/,
+  ],
   [{ UPSTREAM_URL: "https://me:word@host.example/sse" }, /UPSTREAM_URL contains credentials.* UPSTREAM_AUTHORIZATION/],
   [
     { UPSTREAM_URL: "", UPSTREAMS: '{"a-b":"https://a.example/","A_b":"https://b.example/"}' },
@@ -433,6 +436,38 @@ test("a configuration that cannot work is refused by name", { timeout: HUNG_MS }
     });
   }
 });
+
+/** What could be put into the wrong setting. */
+const MISSET = "Bearer sk-0123456789";
+const numbers = ["BODY_BYTES", "EVENT_BYTES", "PENDING", "QUEUE_BYTES"].map((name) => `MAX_${name}`);
+numbers.push("REPLAY_EVENTS", "REPLAY_BYTES", "STREAM_AFTER_MS", "HEARTBEAT_SECONDS", "IDLE_SECONDS", "ALARM_SECONDS");
+numbers.push("STALL_SECONDS", "REQUEST_TIMEOUT_SECONDS", "SESSION_TTL_SECONDS");
+const switches = ["PUBLIC", "FORWARD_AUTHORIZATION", "ALLOW_HTTP", "SESSION_RECOVERY", "VERBOSE"];
+const lists = ["ALLOWED_ORIGINS", "ALLOWED_HOSTS"];
+
+for (const servers of [
+  ["UPSTREAM_URL", MISSET],
+  ["UPSTREAMS", MISSET],
+  ["UPSTREAMS", { [MISSET]: MISSET }],
+  ["UPSTREAMS", { fine: MISSET }],
+]) {
+  test(
+    `a secret in the wrong setting is shown to nobody: ${JSON.stringify(servers)}`,
+    { timeout: HUNG_MS },
+    async (t) => {
+      const misset = [...numbers, ...switches, ...lists, "UPSTREAM_TRANSPORT"];
+      const variables = Object.fromEntries([...misset.map((name) => [name, MISSET]), servers]);
+      const worker = await startWorker(variables);
+      t.after(() => worker.stop());
+      const health = await (await fetch(`${worker.url}/health`)).text();
+      for (const name of [...misset, servers[0]]) assert.ok(health.includes(name), `${name} is named`);
+      const page = await (await fetch(worker.url)).text();
+      const refused = await fetch(`${worker.url}/mcp`, { method: "POST", headers: TYPES, body: initialize });
+      for (const shown of [health, page, await refused.text(), worker.stderr()])
+        assert.ok(!shown.includes("0123456789"), shown);
+    },
+  );
+}
 
 test("several problems are told at once", { timeout: HUNG_MS }, async (t) => {
   const worker = await startWorker({ MAX_PENDING: "x", UPSTREAM_URL: "http://h.example/" });
