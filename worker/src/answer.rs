@@ -40,6 +40,12 @@ pub(crate) fn no_such_session() -> Result<Response> {
     refusal(StatusCode::NOT_FOUND, -32000, "there is no such session: initialize again")
 }
 
+/// The client has as many sessions as it may have.
+pub(crate) fn too_many_open() -> Result<Response> {
+    let message = "too many sessions of this client are open (MAX_SESSIONS); close one, or try again later";
+    refusal(StatusCode::TOO_MANY_REQUESTS, -32000, message)
+}
+
 /// The body is longer than the operator allows.
 pub(crate) fn too_long(limit: usize) -> Result<Response> {
     let message = format!("the body is over the limit of {limit} bytes (MAX_BODY_BYTES)");

@@ -1,9 +1,12 @@
 //! The Worker itself: who may come in, and where to. It keeps nothing, and the
-//! bodies of sessions pass through it untouched.
+//! bodies of sessions pass through it untouched. Only what names no session is
+//! read here: no object is made for what does not open one.
 
 use crate::answer;
 use crate::known::Known;
+use crate::opening::Refusal;
 use crate::page;
+use crate::place::Place;
 use crate::platform::{self, Fail};
 use crate::settings::{self, Access, Read, Settings};
 use crate::shell::log;
@@ -14,10 +17,10 @@ use std::fmt::Write;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use subtle::ConstantTimeEq;
-use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::Closure;
+use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::{JsFuture, future_to_promise};
-use worker::js_sys::Promise;
+use worker::js_sys::{Promise, Uint8Array};
 use worker::web_sys::Request;
 use worker::{Env, Response, Result, Url};
 
@@ -37,6 +40,14 @@ struct Asked<'a> {
     origin: Option<&'a str>,
     host: Option<&'a str>,
     credentials: Option<&'a str>,
+}
+
+/// Where a request goes.
+struct Way<'a> {
+    env: &'a Env,
+    settings: &'a Settings,
+    /// The name of the server.
+    name: &'a str,
 }
 
 /// What comes of a request.
@@ -75,6 +86,17 @@ impl<'a> Asked<'a> {
         rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/")
     }
 
+    /// How many bytes the body is said to have.
+    fn said_length(&self) -> Option<&'a str> {
+        self.length.filter(|length| length.parse::<usize>().is_ok())
+    }
+
+    /// What its session is to know of it, as far as the request itself says.
+    fn known(&self) -> Known<'a> {
+        let passed = self.passed.map(Option::unwrap_or_default);
+        Known { origin: self.origin.unwrap_or_default(), passed, ..Known::default() }
+    }
+
     fn is_over(&self, limit: usize) -> bool {
         self.length.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length > limit)
     }
@@ -101,32 +123,79 @@ fn answer_now(request: &Request, env: &Env) -> Result<Answer> {
         Ok(way) => way,
         Err(refused) => return Ok(Answer::Ready(refused)),
     };
+    if !admits(&settings.access, asked.credentials) {
+        return Ok(Answer::Later(seen));
+    }
     if let Some(refused) = refuse(&asked, settings)? {
         return answer::shared(refused, asked.origin).map(Answer::Ready);
     }
-    if asked.session().is_none() || asked.is_over(settings.limits.body) {
+    let Some(session) = asked.session().filter(|_| !asked.is_over(settings.limits.body)) else {
         return Ok(Answer::Later(seen));
-    }
-    Ok(Answer::Promised(forward(&asked, request, env, settings, name)))
+    };
+    let (object, _) = session.split_once('.').unwrap_or_default();
+    let known = Known { length: asked.said_length().unwrap_or("-"), ..asked.known() };
+    Ok(Answer::Promised(forward(&Way { env, settings, name }, &asked, request, object, None, known)))
 }
 
-/// The same for what takes its time: a request that opens a session, or is too long.
+/// The same for what takes its time: a request that opens a session, is too
+/// long, or comes from a stranger.
 async fn answer_later(seen: &str, request: &Request, env: &Env) -> Result<JsValue> {
     let (asked, read) = (Asked::new(seen), settings::current(env));
     let (settings, name) = match enter(&asked, &read)? {
         Ok(way) => way,
         Err(refused) => return Ok(answer::raw(refused)),
     };
-    let refused = if asked.is_over(settings.limits.body) {
+    let refused = if !admits(&settings.access, asked.credentials) {
+        turn_stranger_away(request, env).await?
+    } else if asked.is_over(settings.limits.body) {
         JsFuture::from(platform::drain(request.body().as_ref())).await?;
         answer::too_long(settings.limits.body)?
     } else if limited(request, env).await {
         let message = "too many sessions are being opened; try again later";
         answer::refusal(StatusCode::TOO_MANY_REQUESTS, -32000, message)?
     } else {
-        return Ok(JsFuture::from(forward(&asked, request, env, settings, name)).await?);
+        return open(&Way { env, settings, name }, &asked, request).await;
     };
     answer::shared(refused, asked.origin).map(answer::raw)
+}
+
+/// Hands a request that opens a session on to a new object. Nothing else gets
+/// an object, and nobody gets more than the operator allows.
+async fn open(way: &Way<'_>, asked: &Asked<'_>, request: &Request) -> Result<JsValue> {
+    let Way { env, settings, name } = way;
+    let limit = settings.limits.body;
+    let length = asked.said_length().and_then(|length| length.parse().ok()).unwrap_or(f64::NAN);
+    let read = JsFuture::from(platform::read(request, limit as f64, length)).await?;
+    let Ok(body) = read.dyn_into::<Uint8Array>() else {
+        return answer::shared(answer::too_long(limit)?, asked.origin).map(answer::raw);
+    };
+    if let Some(config) = settings.upstreams.get(*name)
+        && let Some(refusal) = Refusal::of(config, asked.known().headers(), body.to_vec(), settings.verbose)
+    {
+        return refusal.response(asked.origin).map(answer::raw);
+    }
+    let object = platform::fresh(env.as_ref())?;
+    let client = platform::counter(env.as_ref(), &counted_as(&settings.access, asked, request));
+    if let Some(place) = Place::new(env, &client, &object, &settings.limits)
+        && !place.take().await
+    {
+        log("warn", "EDGE", "a client has too many sessions open (MAX_SESSIONS)");
+        return answer::shared(answer::too_many_open()?, asked.origin).map(answer::raw);
+    }
+    let known = Known { length: &body.length().to_string(), client: &client, ..asked.known() };
+    Ok(JsFuture::from(forward(way, asked, request, &object, Some(&body), known)).await?)
+}
+
+/// Turns somebody away who may not come in. Whoever tries too often is not even told why.
+async fn turn_stranger_away(request: &Request, env: &Env) -> Result<Response> {
+    if limited(request, env).await {
+        let message = "too many requests without the credentials that they need; try again later";
+        return answer::refusal(StatusCode::TOO_MANY_REQUESTS, -32000, message);
+    }
+    log("warn", "EDGE", "a request came without the credentials that it needs");
+    let refused = answer::refusal(StatusCode::UNAUTHORIZED, -32000, "this endpoint wants a bearer token")?;
+    refused.headers().set("www-authenticate", "Bearer")?;
+    Ok(refused)
 }
 
 /// The way of a request to its server; or what stands in it.
@@ -172,11 +241,12 @@ fn turned_away(turned: Turned) -> Result<Response> {
 
 /// Why a request goes no further than here.
 fn refuse(asked: &Asked<'_>, settings: &Settings) -> Result<Option<Response>> {
-    if !admits(&settings.access, asked.credentials) {
-        log("warn", "EDGE", "a request came without the credentials that it needs");
-        let refused = answer::refusal(StatusCode::UNAUTHORIZED, -32000, "this endpoint wants a bearer token")?;
-        refused.headers().set("www-authenticate", "Bearer")?;
-        return Ok(Some(refused));
+    // The server is to get them as they are, or not at all.
+    if matches!(settings.access, Access::Forwarded { .. })
+        && asked.credentials.is_some_and(|given| !given.bytes().all(|byte| matches!(byte, b' '..=b'~')))
+    {
+        let message = "the Authorization header has control characters in it, or others that are not printable ASCII";
+        return answer::refusal(StatusCode::BAD_REQUEST, -32600, message).map(Some);
     }
     if ![Method::GET, Method::POST, Method::DELETE].contains(&asked.method) {
         let refused = answer::refusal(StatusCode::METHOD_NOT_ALLOWED, -32600, "only GET, POST and DELETE are for MCP")?;
@@ -189,19 +259,25 @@ fn refuse(asked: &Asked<'_>, settings: &Settings) -> Result<Option<Response>> {
     Ok(None)
 }
 
-/// Hands a request on to its session. What the session says passes untouched.
-fn forward(asked: &Asked<'_>, request: &Request, env: &Env, settings: &Settings, name: &str) -> Promise {
-    let forwarded = matches!(settings.access, Access::Forwarded { .. });
+/// Hands a request on to its session, with its body if that was read. What the
+/// session says passes untouched.
+fn forward(
+    way: &Way<'_>,
+    asked: &Asked<'_>,
+    request: &Request,
+    object: &str,
+    body: Option<&Uint8Array>,
+    known: Known<'_>,
+) -> Promise {
+    let access = &way.settings.access;
+    let forwarded = matches!(access, Access::Forwarded { .. });
     let known = Known {
-        length: asked.length.filter(|length| length.parse::<usize>().is_ok()).unwrap_or("-"),
-        upstream: name,
-        principal: &principal(&settings.access, asked.credentials),
-        origin: asked.origin.unwrap_or_default(),
+        upstream: way.name,
+        principal: &principal(access, asked.credentials),
         credentials: asked.credentials.filter(|_| forwarded).unwrap_or_default(),
-        passed: asked.passed.map(Option::unwrap_or_default),
+        ..known
     };
-    let object = asked.session().map(|session| session.split_once('.').map_or("", |(object, _)| object));
-    FAILED.with(|fail| platform::forward(env.as_ref(), object, request, &known.write(), fail))
+    FAILED.with(|fail| platform::forward(way.env.as_ref(), object, request, body, &known.write(), fail))
 }
 
 /// The response where a session is unknown, or does not answer.
@@ -259,12 +335,24 @@ fn principal(access: &Access, credentials: Option<&str>) -> String {
     }
 }
 
-/// Whether this address opens too many sessions, where the operator has set a
-/// limit. What else a client says of itself costs it nothing to change.
+/// Whose sessions are counted together: those of the same credentials, where the
+/// server knows them; else those of the same address.
+fn counted_as(access: &Access, asked: &Asked<'_>, request: &Request) -> String {
+    let principal = principal(access, asked.credentials);
+    if principal.is_empty() { format!("at {}", address(request)) } else { principal }
+}
+
+/// Where a client is, as far as it cannot choose that.
+fn address(request: &Request) -> String {
+    network(&request.headers().get("cf-connecting-ip").ok().flatten().unwrap_or_default())
+}
+
+/// Whether this address opens too many sessions, or tries too many credentials,
+/// where the operator has set a limit. What else a client says of itself costs it
+/// nothing to change.
 async fn limited(request: &Request, env: &Env) -> bool {
     let Ok(limiter) = env.rate_limiter("RATE_LIMITER") else { return false };
-    let address = request.headers().get("cf-connecting-ip").ok().flatten();
-    let outcome = limiter.limit(network(&address.unwrap_or_default())).await;
+    let outcome = limiter.limit(address(request)).await;
     if let Err(error) = &outcome {
         log("error", "EDGE", &format!("the rate limiter does not answer: {error}"));
     }

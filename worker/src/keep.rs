@@ -19,6 +19,9 @@ pub(crate) struct Kept {
     pub(crate) session: String,
     /// Whose it is.
     pub(crate) asker: Asker,
+    /// Who counts the sessions of the client.
+    #[serde(default)]
+    pub(crate) client: String,
     initialize: String,
     version: String,
     settings: Vec<String>,
@@ -30,6 +33,7 @@ impl Kept {
         Self {
             session: owner.session.clone(),
             asker: owner.asker.clone(),
+            client: owner.client.clone(),
             initialize: text(&known.initialize),
             version: known.version.clone(),
             settings: known.settings.iter().map(text).collect(),

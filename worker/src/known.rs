@@ -28,6 +28,8 @@ pub(crate) struct Known<'a> {
     pub(crate) origin: &'a str,
     /// What the server is to get, if it gets the client's own credentials.
     pub(crate) credentials: &'a str,
+    /// Who counts the sessions of the client, where this opens one.
+    pub(crate) client: &'a str,
     /// The values of the headers that are passed on.
     pub(crate) passed: [&'a str; 5],
 }
@@ -36,9 +38,9 @@ impl<'a> Known<'a> {
     /// In no header does a tab mean more than a space, and at its ends neither
     /// means anything.
     pub(crate) fn write(&self) -> String {
-        let Self { length, upstream, principal, origin, credentials, passed } = self;
+        let Self { length, upstream, principal, origin, credentials, client, passed } = self;
         let [accept, kind, last, version, session] = passed;
-        [length, upstream, principal, origin, credentials, accept, kind, last, version, session]
+        [length, upstream, principal, origin, credentials, client, accept, kind, last, version, session]
             .map(|value| if value.contains('\t') { value.replace('\t', " ").into() } else { Cow::from(*value) })
             .join("\t")
     }
@@ -52,6 +54,7 @@ impl<'a> Known<'a> {
             principal: next(),
             origin: next(),
             credentials: next(),
+            client: next(),
             passed: std::array::from_fn(|_| next()),
         }
     }

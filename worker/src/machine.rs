@@ -3,6 +3,7 @@
 use crate::keep::Kept;
 use crate::lines;
 use crate::outlet::{Head, Outlet};
+use crate::place::Place;
 use crate::platform;
 use crate::shell::{Owner, Shell, log, now, number};
 use bytes::Bytes;
@@ -23,6 +24,8 @@ pub(crate) struct Machine {
     proxy: Proxy,
     owner: Option<Owner>,
     more: More,
+    /// Its place among the sessions of its client, where those are counted.
+    place: Option<Place>,
     kept: Option<Keepsake>,
     outlets: BTreeMap<ExchangeId, Outlet>,
     /// What is under way with the server.
@@ -51,6 +54,12 @@ impl Drop for Timer {
     }
 }
 
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.place.as_ref().map(Place::leave);
+    }
+}
+
 /// What else a machine is started with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct More {
@@ -64,11 +73,12 @@ pub(crate) struct More {
 }
 
 impl Machine {
-    pub(crate) fn new(config: &Config, owner: Owner, more: More) -> Self {
+    pub(crate) fn new(config: &Config, owner: Owner, more: More, place: Option<Place>) -> Self {
         Self {
             proxy: Proxy::new(config, (Math::random() * 9e15).to_bits(), Time(now())),
             owner: Some(owner),
             more,
+            place,
             kept: None,
             outlets: BTreeMap::new(),
             calls: BTreeSet::new(),
@@ -87,6 +97,16 @@ impl Machine {
     /// It works for nobody any more; it may still say goodbye to the server.
     pub(crate) fn retire(&mut self) {
         self.owner = None;
+    }
+
+    /// The session is still there.
+    pub(crate) fn keep_place(&self) {
+        self.place.as_ref().map(Place::keep);
+    }
+
+    /// The next machine of the session has its place.
+    pub(crate) fn hand_place_on(&mut self) {
+        self.place = None;
     }
 
     /// Somebody is being answered, or may come back for an answer that is still to come.
@@ -170,7 +190,7 @@ impl Machine {
                         self.to(id, Outlet::finish);
                     }
                     Output::Abort(id) => self.to(id, Outlet::abort),
-                    Output::Note(note) => self.note(&note),
+                    Output::Note(note) => tell_of(&note, self.more.verbose),
                     Output::Exit(how) => exit = Some(how),
                     // Only a client on stdio is written to.
                     Output::Write(..) => {}
@@ -246,15 +266,16 @@ impl Machine {
             self.kept = Some(known);
         }
     }
+}
 
-    fn note(&self, note: &Note) {
-        let level = match note.blame() {
-            Blame::Nobody if !self.more.verbose => return,
-            Blame::Nobody => "info",
-            Blame::Client | Blame::Server | Blame::Link => "warn",
-            Blame::Bug => "error",
-        };
-        let (tag, text) = mcp_proxy_words::words(note);
-        log(level, tag, &text);
-    }
+/// Tells the operator, if it is worth a line.
+pub(crate) fn tell_of(note: &Note, verbose: bool) {
+    let level = match note.blame() {
+        Blame::Nobody if !verbose => return,
+        Blame::Nobody => "info",
+        Blame::Client | Blame::Server | Blame::Link => "warn",
+        Blame::Bug => "error",
+    };
+    let (tag, text) = mcp_proxy_words::words(note);
+    log(level, tag, &text);
 }

@@ -2,7 +2,7 @@
 // and back too often: each crossing, and each promise that is awaited on the other side, costs more
 // than what is done there.
 
-/** Longer bodies are read piece by piece. */
+/** Longer bodies are read piece by piece. So are those that turn out to be longer than was said. */
 const SHORT = 64 * 1024;
 /** What the edge knows of a request, for the session. No header of that name comes in from outside. */
 const KNOWN = "mcp-proxy-known";
@@ -86,19 +86,25 @@ function headersOf(lines) {
   return headers;
 }
 
+/** The name of an object that serves no session yet. */
+export function fresh(env) {
+  return env.SESSIONS.newUniqueId().toString();
+}
+
 /**
- * Hands a request on as it is, with what the edge knows of it, to the object of this name, or to a
- * new one. `fail` makes the response where there can be no such object (`true`) or it does not answer.
+ * Hands a request on, with what the edge knows of it, to the object of this name: as it is, or with
+ * the body that was read of it. `fail` makes the response where there can be no such object (`true`)
+ * or it does not answer.
  */
-export async function forward(env, name, request, known, fail) {
+export async function forward(env, name, request, content, known, fail) {
   const failed = (unknown) => fail(unknown, request.headers.get("origin") ?? undefined);
   const { method } = request;
   // An announced body of no bytes is a body too.
-  const body = method === "POST" ? request.body : null;
+  const body = content ?? (method === "POST" ? request.body : null);
   const sessions = env.SESSIONS;
   let id;
   try {
-    id = name === undefined ? sessions.newUniqueId() : sessions.idFromString(name);
+    id = sessions.idFromString(name);
   } catch (error) {
     if (!sessions) throw error;
     return failed(true);
@@ -110,27 +116,66 @@ export async function forward(env, name, request, known, fail) {
   }
 }
 
-/** The body of a request; nothing if it is longer than the limit. */
-function body(request, limit, length) {
-  if (length >= 0) return length <= limit ? request.arrayBuffer() : drain(request.body);
-  return counted(request, limit);
+/** The object that counts the sessions of whoever has this name; nothing where there are no such objects. */
+export function counter(env, name) {
+  return env.CLIENTS ? env.CLIENTS.idFromName(name).toString() : "";
 }
 
-/** The same, where nobody has said how long it is. */
-async function counted(request, limit) {
-  if (!request.body) return new ArrayBuffer();
+const counting = (env, client) => env.CLIENTS.get(env.CLIENTS.idFromString(client));
+
+/**
+ * Takes or keeps a place for a session, for so many milliseconds, among at most so many of its client.
+ * Resolves with whether there is one; what fails must not keep clients out, and rejects.
+ */
+export async function enter(env, client, session, most, lease) {
+  return counting(env, client).enter(session, most, lease);
+}
+
+/** Gives the place back. If that is not heard, it is free when its time is over. */
+export async function leave(env, client, session) {
+  try {
+    await counting(env, client).leave(session);
+  } catch {}
+}
+
+/**
+ * The body of a request, as bytes; nothing if it is longer than the limit. How long it is said to be
+ * decides how it is read, and its bytes are counted all the same.
+ */
+export async function read(request, limit, length) {
+  const stream = request.body;
+  if (!stream) return new Uint8Array();
+  if (length > limit) return drain(stream);
   const pieces = [];
-  let size = 0;
-  const reader = request.body.getReader();
-  for (;;) {
+  if (length <= SHORT) {
+    const first = await beginning(stream, length);
+    if (first.length <= length) return first;
+    pieces.push(first);
+  }
+  return counted(stream, limit, pieces);
+}
+
+/** What there is of a stream: all of it if that is no more than so many bytes, else one byte more. */
+async function beginning(stream, count) {
+  const reader = stream.getReader({ mode: "byob" });
+  const { value } = await reader.readAtLeast(count + 1, new Uint8Array(count + 1));
+  reader.releaseLock();
+  return value ?? new Uint8Array();
+}
+
+/** The rest of a stream of which these pieces were read; nothing if that makes more than the limit. */
+async function counted(stream, limit, pieces) {
+  let size = pieces.reduce((sum, { length }) => sum + length, 0);
+  const reader = stream.getReader();
+  while (size <= limit) {
     const { done, value } = await reader.read();
-    if (done) return new Blob(pieces).arrayBuffer();
+    if (done) return new Uint8Array(await new Blob(pieces).arrayBuffer());
     size += value.length;
-    if (size > limit) break;
     pieces.push(value);
   }
   reader.releaseLock();
-  return drain(request.body);
+  pieces.length = 0;
+  return drain(stream);
 }
 
 /** Reads on for a while: a client that is still sending would rather see a broken connection than an answer. */
@@ -140,12 +185,12 @@ export async function drain(stream) {
   return undefined;
 }
 
-/** The body of a response, if it is short; the length of what is compressed says little about that. */
-function shortBody(response) {
-  const length = response.headers.get("content-length");
-  if (length === "0" || !response.body) return new ArrayBuffer();
-  const isShort = length !== null && length <= SHORT && !response.headers.has("content-encoding");
-  return isShort ? response.arrayBuffer() : undefined;
+/** How long the body of a response is said to be, if that is short; the length of what is compressed says little. */
+function saidLength(response) {
+  if (!response.body) return 0;
+  const length = response.headers.get("content-length") ?? "";
+  const isShort = /^\d{1,5}$/.test(length) && length <= SHORT && !response.headers.has("content-encoding");
+  return isShort ? Number(length) : undefined;
 }
 
 /** What passes between a session and the world. It waits, so that the machine need not. */
@@ -200,10 +245,10 @@ export class Traffic {
   async ask(request, limit, asked) {
     const id = (this.#asked = (this.#asked + 1) >>> 0);
     const known = request.headers.get(KNOWN) ?? "";
-    const content = await body(request, limit, Number.parseInt(known, 10));
+    const content = await read(request, limit, Number.parseInt(known, 10));
     return new Promise((resolve) => {
       this.#owed.set(id, resolve);
-      this.#alive(asked)(id, request.method, known, content && new Uint8Array(content));
+      this.#alive(asked)(id, request.method, known, content);
     });
   }
 
@@ -258,26 +303,31 @@ export class Traffic {
     const { signal } = call.controller;
     const body = content.length ? content.slice() : undefined;
     let response;
-    let whole;
+    let length;
+    let first;
     try {
       const request = this.#request;
       const headers = (request.headers ??= headersOf(request.lines));
       response = await fetch(request.url, { method: request.method, headers, body, signal, redirect: "manual" });
-      whole = await shortBody(response);
+      length = saidLength(response);
+      if (length !== undefined) first = length ? await beginning(response.body, length) : new Uint8Array();
     } catch {
       // What fails at once is told later: the machine is still speaking.
       await undefined;
       return this.#end(id, call, false);
     }
     if (this.#calls.get(id) !== call) return;
+    const whole = first?.length <= length ? first : undefined;
     if (whole) this.#forget(id, call);
     const lines = linesOf(response.headers);
-    const wanted = this.#begun(id, response.status, lines === this.#heard ? undefined : lines, whole && new Uint8Array(whole));
+    const wanted = this.#begun(id, response.status, lines === this.#heard ? undefined : lines, whole);
     this.#heard = lines;
-    if (!whole) await this.#read(id, call, response.body.getReader(), wanted);
+    if (!whole) await this.#read(id, call, response.body.getReader(), wanted, first);
   }
 
-  async #read(id, call, reader, wanted) {
+  /** Reads a body to its end, after what was read of it already. */
+  async #read(id, call, reader, wanted, first) {
+    if (first && this.#calls.get(id) === call) wanted = this.#piece(id, first);
     for (;;) {
       if (!wanted) await new Promise((resolve) => (call.resume = resolve));
       if (this.#calls.get(id) !== call) return;

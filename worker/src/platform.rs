@@ -4,7 +4,7 @@
 
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::{Closure, wasm_bindgen};
-use worker::js_sys::{Function, Promise};
+use worker::js_sys::{Function, Promise, Uint8Array};
 use worker::web_sys::{ReadableStream, Request, Response};
 
 /// Is told `(id, status, headers, body)` when a call is answered, without headers that are the same as
@@ -44,9 +44,34 @@ extern "C" {
     /// each header that the edge looks at; NUL where there is none.
     pub(crate) fn glance(request: &Request) -> String;
 
-    /// Hands a request on as it is, with what the edge knows of it, to the
-    /// object of this name, or to a new one. Resolves with the response.
-    pub(crate) fn forward(env: &JsValue, name: Option<&str>, request: &Request, known: &str, fail: &Fail) -> Promise;
+    /// The name of an object that serves no session yet. None is made by this.
+    #[wasm_bindgen(catch)]
+    pub(crate) fn fresh(env: &JsValue) -> Result<String, JsValue>;
+
+    /// Hands a request on, with what the edge knows of it, to the object of
+    /// this name: as it is, or with the body that was read of it. Resolves with
+    /// the response.
+    pub(crate) fn forward(
+        env: &JsValue,
+        name: &str,
+        request: &Request,
+        body: Option<&Uint8Array>,
+        known: &str,
+        fail: &Fail,
+    ) -> Promise;
+
+    /// The object that counts the sessions of whoever has this name; nothing
+    /// where there are no such objects.
+    pub(crate) fn counter(env: &JsValue, name: &str) -> String;
+    /// Takes or keeps a place for a session, for so many milliseconds, among at
+    /// most so many of its client. Resolves with whether there is one.
+    pub(crate) fn enter(env: &JsValue, client: &str, session: &str, most: f64, lease: f64) -> Promise;
+    /// Gives the place back.
+    pub(crate) fn leave(env: &JsValue, client: &str, session: &str) -> Promise;
+
+    /// The body of a request, of which this length was said. Resolves with its
+    /// bytes; with nothing if it is longer than the limit.
+    pub(crate) fn read(request: &Request, limit: f64, length: f64) -> Promise;
 
     /// Reads a body on for a while, without looking at it.
     pub(crate) fn drain(body: Option<&ReadableStream>) -> Promise;

@@ -6,6 +6,7 @@ use crate::answer;
 use crate::keep::{self, Kept};
 use crate::known::Known;
 use crate::machine::More;
+use crate::place::Place;
 use crate::platform::{self, Asked};
 use crate::settings::{self, Settings};
 use crate::shell::{Owner, Shell, log, now};
@@ -29,6 +30,14 @@ const MUCH_LATER: Duration = Duration::from_secs(60 * 60);
 pub struct Session {
     desk: Rc<Desk>,
     asked: Asked,
+}
+
+/// Whether there is a machine for whoever asks.
+enum Served {
+    Yes,
+    Unknown,
+    /// Its client has too many others.
+    Full,
 }
 
 /// Where requests arrive.
@@ -87,8 +96,9 @@ impl Desk {
         spawn_local(async move {
             let known = Known::read(&text);
             match desk.serves(&known).await {
-                Ok(true) => desk.hand_over(id, &method, &known, body),
-                Ok(false) => desk.shell.refuse(id, answer::no_such_session(), known.origin()),
+                Ok(Served::Yes) => desk.hand_over(id, &method, &known, body),
+                Ok(Served::Unknown) => desk.shell.refuse(id, answer::no_such_session(), known.origin()),
+                Ok(Served::Full) => desk.shell.refuse(id, answer::too_many_open(), known.origin()),
                 Err(error) => {
                     log("error", "SESSION", &error.to_string());
                     desk.shell.refuse(id, answer::not_opened(), known.origin());
@@ -116,23 +126,36 @@ impl Desk {
 
     /// There is a machine that works for whoever asks; it is made for a new
     /// session, and for one that has lost its object.
-    async fn serves(&self, known: &Known<'_>) -> Result<bool> {
+    async fn serves(&self, known: &Known<'_>) -> Result<Served> {
         let read = settings::current(&self.env);
-        let Ok(settings) = &*read else { return Ok(false) };
+        let Ok(settings) = &*read else { return Ok(Served::Unknown) };
         if !self.shell.serves(|_| true) && !self.shell.over() {
             let name = known.session();
             let kept = if name.is_some() && settings.recovers { Kept::load(&self.shell.state).await? } else { None };
             let kept = kept.filter(|kept| known.is_from(&kept.asker) && name.is_some_and(|name| kept.is_called(name)));
+            let client = kept.as_ref().map_or(known.client, |kept| kept.client.as_str());
+            let place = Place::new(&self.env, client, &self.shell.state.id().to_string(), &settings.limits);
+            // The edge has taken the place of a new session.
+            if kept.is_some() && !self.shell.serves(|_| true) && !taken(place.as_ref()).await {
+                return Ok(Served::Full);
+            }
             // Another request may have been quicker.
             if !self.shell.serves(|_| true) && name.is_some() == kept.is_some() {
-                self.begin(settings, known, kept).await?;
+                self.begin(settings, known, kept, place).await?;
             }
         }
-        Ok(self.shell.serves(|owner| known.is_from(&owner.asker)))
+        let is_served = self.shell.serves(|owner| known.is_from(&owner.asker));
+        Ok(if is_served { Served::Yes } else { Served::Unknown })
     }
 
     /// Makes the machine.
-    async fn begin(&self, settings: &Settings, known: &Known<'_>, kept: Option<Kept>) -> Result<()> {
+    async fn begin(
+        &self,
+        settings: &Settings,
+        known: &Known<'_>,
+        kept: Option<Kept>,
+        place: Option<Place>,
+    ) -> Result<()> {
         let Some(config) = settings.upstreams.get(known.upstream) else { return Ok(()) };
         let session = match &kept {
             Some(kept) => kept.session.clone(),
@@ -158,7 +181,8 @@ impl Desk {
         }
         let (keeps, verbose, opened) = (settings.recovers, settings.verbose, kept.is_some());
         let more = More { keeps, verbose, alarm: limits.alarm, opened };
-        self.shell.start(&config, Owner { session, asker: known.asker() }, more);
+        let client = kept.map_or_else(|| known.client.to_owned(), |kept| kept.client);
+        self.shell.start(&config, Owner { session, asker: known.asker(), client }, more, place);
         if opened {
             keep::returned(&self.shell.state).await?;
             self.shell.state.storage().set_alarm(limits.alarm).await?;
@@ -176,6 +200,7 @@ impl Desk {
         if self.shell.serves(|_| true) {
             if !self.shell.idle(limits.idle) {
                 self.shell.tell(Input::Tick);
+                self.shell.keep_place();
                 return state.storage().set_alarm(limits.alarm).await;
             }
             log("info", "SESSION", "idle: the connection to the server is closed");
@@ -199,5 +224,13 @@ impl Desk {
         }
         log("info", "SESSION", "forgotten: nobody has come back");
         keep::forget(state).await
+    }
+}
+
+/// Whether a place could be had, where they are counted.
+async fn taken(place: Option<&Place>) -> bool {
+    match place {
+        Some(place) => place.take().await,
+        None => true,
     }
 }

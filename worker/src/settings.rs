@@ -49,6 +49,8 @@ pub(crate) enum Access {
 
 #[derive(Debug)]
 pub(crate) struct Limits {
+    /// How many sessions a client may have open; nobody counts them where it is 0.
+    pub(crate) sessions: usize,
     pub(crate) body: usize,
     pub(crate) open: usize,
     pub(crate) queue: usize,
@@ -114,6 +116,7 @@ impl Settings {
             access: access.unwrap_or(Access::Public),
             door: Door::new(reader.origins(), reader.hosts()),
             limits: Limits {
+                sessions: reader.size("MAX_SESSIONS", 256, 0),
                 // No message is longer than the longest of the server.
                 body: reader.size("MAX_BODY_BYTES", 4 << 20, 1).min(event),
                 open: reader.size("MAX_PENDING", 256, 1),

@@ -7,6 +7,7 @@ use crate::keep;
 use crate::lines;
 use crate::machine::{Machine, More, Timer};
 use crate::outlet::Outlet;
+use crate::place::Place;
 use crate::platform::{self, Begun, Ended, Gone, Piece, Took, Traffic};
 use futures::TryFutureExt;
 use http::{HeaderMap, StatusCode, request};
@@ -59,6 +60,8 @@ pub(crate) struct Owner {
     /// The public name of the session.
     pub(crate) session: String,
     pub(crate) asker: Asker,
+    /// Who counts the sessions of the client, if anybody does.
+    pub(crate) client: String,
 }
 
 #[allow(clippy::cast_possible_truncation, reason = "it is milliseconds since 1970")]
@@ -94,11 +97,17 @@ impl Shell {
     }
 
     /// Starts a machine.
-    pub(crate) fn start(&self, config: &Config, owner: Owner, more: More) {
+    pub(crate) fn start(&self, config: &Config, owner: Owner, more: More, place: Option<Place>) {
         self.watch();
         self.asked.set(now());
-        let old = self.machine.replace(Some(Machine::new(config, owner, more)));
+        let mut old = self.machine.replace(Some(Machine::new(config, owner, more, place)));
+        old.as_mut().map(Machine::hand_place_on);
         self.end(old);
+    }
+
+    /// The session is still there, and keeps its place among those of its client.
+    pub(crate) fn keep_place(&self) {
+        self.machine.borrow().as_ref().map(Machine::keep_place);
     }
 
     /// Whether there is a machine, and these words fit whom it works for.

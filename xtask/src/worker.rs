@@ -18,8 +18,8 @@ use std::sync::mpsc::{Sender, channel};
 
 /// Fits the crate `worker` that `worker/Cargo.toml` names.
 const WORKER_BUILD: &str = "0.8.7";
-/// What the platform begins with; what worker-build writes stands beside it.
-const MAIN: &str = "main.js";
+/// What the platform begins with, and what that needs beside what worker-build writes.
+const OWN: [&str; 2] = ["main.js", "client.js"];
 /// What may be uploaded is three times as much; below this nobody has to think.
 const MAX_COMPRESSED: usize = 1_000_000;
 
@@ -60,9 +60,11 @@ fn build_into(folder: &str, options: &[&str], features: &[&str]) -> Result<()> {
         command.env("ESBUILD_BIN", node_program("esbuild")).env("WASM_OPT_BIN", node_program("wasm-opt"));
     }
     step::run("build the Worker", &mut command)?;
-    let source = root().join("worker/src").join(MAIN);
-    let copied = std::fs::copy(&source, dist().join(folder).join(MAIN));
-    copied.with_context(|| format!("cannot copy {}", source.display()))?;
+    for name in OWN {
+        let source = root().join("worker/src").join(name);
+        let copied = std::fs::copy(&source, dist().join(folder).join(name));
+        copied.with_context(|| format!("cannot copy {}", source.display()))?;
+    }
     Ok(())
 }
 
@@ -93,7 +95,7 @@ fn locked_version(package: &str) -> Result<String> {
 /// Says what is uploaded, and insists that it stays small.
 fn check_size(folder: &Path) -> Result<()> {
     let (mut size, mut packed) = (0, 0);
-    for name in [MAIN, "index.js", "index_bg.wasm"] {
+    for name in OWN.into_iter().chain(["index.js", "index_bg.wasm"]) {
         let bytes = std::fs::read(folder.join(name)).with_context(|| format!("no dist/worker/{name}"))?;
         size += bytes.len();
         packed += compressed(&bytes)?;

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import net from "node:net";
 import { test } from "node:test";
 import { scene } from "./scene.mjs";
 import { TYPES, initialize } from "./wire.mjs";
@@ -215,7 +216,172 @@ scene("a session id that was made up leads nowhere", {}, async ({ server, worker
   await attempt();
 });
 
+/** Sends these lines as they are; resolves with all that comes back. */
+function sendRaw(port, lines) {
+  return new Promise((resolve, reject) => {
+    const socket = net.connect(port, "127.0.0.1", () => socket.write(`${lines.join("\r\n")}\r\n\r\n`, "latin1"));
+    let heard = "";
+    socket.setEncoding("utf8").on("data", (text) => (heard += text));
+    socket.once("error", reject).once("close", () => resolve(heard));
+  });
+}
+
+scene(
+  "credentials with control characters in them are refused by name",
+  { variables: forwarding },
+  async ({ server, worker, join }) => {
+    const client = await join({ headers: bearer("ada") });
+    await server.seen("POST /messages notifications/initialized");
+    const seen = server.log.length;
+    for (const given of ["Bearer a\x01da", "Bearer ada\x7f", "Bearer a\tda", "Bearer a\x1bda", "\x02", "Bearer \xe9"]) {
+      for (const named of [[], [`mcp-session-id: ${client.session}`]]) {
+        const types = Object.entries(TYPES).map(([name, value]) => `${name}: ${value}`);
+        const length = `content-length: ${initialize.length}`;
+        const lines = [
+          "POST /mcp HTTP/1.1",
+          "host: x",
+          "connection: close",
+          `authorization: ${given}`,
+          ...types,
+          ...named,
+          length,
+        ];
+        const heard = await sendRaw(worker.port, [...lines, "", initialize]);
+        assert.match(heard, /^HTTP\/1\.1 400 /, JSON.stringify(given));
+        assert.match(heard, /the Authorization header has control characters in it/);
+      }
+    }
+    assert.equal(server.log.length, seen, "nothing reaches the server");
+    assert.ok((await client.call("echo")).result);
+  },
+);
+
 // ---- how many -------------------------------------------------------------------------------
+
+/** How often something is tried that takes a moment and tells nobody when. */
+const MOST_TRIES = 5000;
+const at = (address, more = {}) => ({ headers: { ...more, "cf-connecting-ip": address } });
+const open = (client) => client.send("POST", { headers: TYPES, body: initialize });
+
+async function assertFull(response) {
+  assert.equal(response.status, 429);
+  assert.match((await response.json()).error.message, /too many sessions of this client are open \(MAX_SESSIONS\)/);
+}
+
+/** Tries until the answer is no longer that there are too many; resolves with it. */
+async function admitted(ask) {
+  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+    const response = await ask();
+    if (response.status !== 429) return response;
+    await assertFull(response);
+  }
+  return assert.fail("never admitted");
+}
+
+for (const [what, variables, ada, eve] of [
+  ["the same credentials", { ...forwarding }, at("192.0.2.1", bearer("ada")), at("192.0.2.1", bearer("eve"))],
+  ["the same address", {}, at("2001:db8:1:2::3"), at("192.0.2.2")],
+]) {
+  scene(
+    `${what} may have so many sessions open, and others have theirs`,
+    { variables: { ...variables, MAX_SESSIONS: "2" } },
+    async ({ server, join, connect }) => {
+      const clients = [await join(ada), await join(ada)];
+      await assertFull(await open(connect(ada)));
+      assert.equal(server.sessions.size, 2, "the server hears nothing of it");
+      clients.push(await join(eve));
+      await clients[0].leave();
+      const opened = await admitted(() => open(connect(ada)));
+      assert.equal(opened.status, 200);
+      for (const client of clients.slice(1)) assert.ok((await client.call("echo")).result);
+      await assertFull(await open(connect(ada)));
+    },
+  );
+}
+
+scene("a client has 256 sessions at most, unless told otherwise", { lasts: 60_000 }, async ({ join, connect }) => {
+  const clients = [];
+  for (let count = 0; count < 256; count += 32)
+    clients.push(...(await Promise.all(Array.from({ length: 32 }, () => join(at("192.0.2.1"))))));
+  await assertFull(await open(connect(at("192.0.2.1"))));
+  assert.ok((await (await join(at("192.0.2.2"))).call("echo")).result);
+  for (const client of clients.slice(0, 3)) assert.ok((await client.call("echo")).result);
+});
+
+scene("where the operator sets no limit, there is none", { variables: { MAX_SESSIONS: "0" } }, async ({ join }) => {
+  const clients = await Promise.all(Array.from({ length: 10 }, () => join(at("192.0.2.1"))));
+  for (const client of clients) assert.ok((await client.call("echo")).result);
+});
+
+scene(
+  "a session that was refused by the server takes no place",
+  { variables: { MAX_SESSIONS: "1" } },
+  async ({ server, connect, join }) => {
+    server.once("GET /sse", (exchange) => exchange.reply(403, {}, "no"));
+    const refused = await open(connect(at("192.0.2.1")));
+    assert.ok((await refused.json()).error.message);
+    const opened = await admitted(() => open(connect(at("192.0.2.1"))));
+    assert.ok((await opened.json()).result);
+  },
+);
+
+scene(
+  "a session that died gives up its place in time, and one that comes back has its own",
+  { variables: { MAX_SESSIONS: "1", ALARM_SECONDS: "1" } },
+  async ({ server, worker, join, connect }) => {
+    const client = await join(at("192.0.2.1"));
+    await worker.restart();
+    await server.deserted();
+    await assertFull(await open(connect(at("192.0.2.1"))));
+    assert.ok((await client.call("echo")).result, "its place is still its own");
+    await worker.restart();
+    await server.deserted();
+    const opened = await admitted(() => open(connect(at("192.0.2.1"))));
+    assert.ok((await opened.json()).result);
+    await assertFull(await client.startCall("echo"));
+  },
+);
+
+scene(
+  "an idle session takes no place, and has to find one to come back",
+  { variables: { MAX_SESSIONS: "1", ALARM_SECONDS: "1", IDLE_SECONDS: "1" } },
+  async ({ server, join, connect }) => {
+    const client = await join(at("192.0.2.1"));
+    await server.deserted();
+    const other = connect(at("192.0.2.1"));
+    const opened = await admitted(() => open(other));
+    other.session = opened.headers["mcp-session-id"];
+    other.version = (await opened.json()).result.protocolVersion;
+    await other.listen();
+    await assertFull(await client.startCall("echo", {}, { id: "refused" }));
+    await other.leave();
+    const back = await admitted(() => client.startCall("echo", {}, { id: "back" }));
+    assert.ok((await back.answer("back")).result);
+  },
+);
+
+scene(
+  "whoever comes with wrong tokens too often has to wait, and the others do not",
+  { variables: { PUBLIC: "0", FRONT_TOKEN: TOKEN }, most: 3 },
+  async ({ server, join, connect }) => {
+    const client = await join(at("192.0.2.1", bearer(TOKEN)));
+    await server.seen("POST /messages notifications/initialized");
+    const seen = server.log.length;
+    const wrong = (n) => connect(at("192.0.2.1", bearer(`wrong-${n}`)));
+    assert.equal((await open(wrong(1))).status, 401);
+    assert.equal((await wrong(2).send("GET", { headers: client.named() })).status, 401);
+    for (const [method, body] of [["POST", initialize], ["GET"], ["DELETE"]]) {
+      const refused = await wrong(3).send(method, { headers: client.named(), body });
+      assert.equal(refused.status, 429);
+      assert.match((await refused.json()).error.message, /too many requests without the credentials/);
+    }
+    assert.equal((await open(connect(at("192.0.2.1", bearer(TOKEN))))).status, 429, "nor may it open sessions");
+    assert.equal((await open(connect(at("192.0.2.2", bearer("wrong"))))).status, 401);
+    assert.equal(server.log.length, seen);
+    assert.ok((await client.call("echo")).result, "an open session is served all the same");
+    assert.ok((await (await join(at("192.0.2.3", bearer(TOKEN)))).call("echo")).result);
+  },
+);
 
 scene(
   "whoever opens too many sessions has to wait, and the others do not",
@@ -224,20 +390,20 @@ scene(
     most: 2,
   },
   async ({ server, join, connect }) => {
-    const at = (address, token = "ada") => ({ headers: { ...bearer(token), "cf-connecting-ip": address } });
+    const from = (address, token = "ada") => at(address, bearer(token));
     const clients = [];
     for (const [address, neighbour] of [
       ["192.0.2.1", "192.0.2.1"],
       ["2001:db8:1:2::3", "2001:db8:1:2:4::"],
     ]) {
-      clients.push(await join(at(address)), await join(at(neighbour)));
+      clients.push(await join(from(address)), await join(from(neighbour)));
       // Other credentials cost nothing, so they make no difference.
-      const eager = connect(at(address, "another"));
+      const eager = connect(from(address, "another"));
       const refused = await eager.send("POST", { headers: TYPES, body: initialize });
       assert.equal(refused.status, 429);
       assert.match((await refused.json()).error.message, /too many sessions/);
     }
-    clients.push(await join(at("192.0.2.2")), await join(at("2001:db8:1:3::3")));
+    clients.push(await join(from("192.0.2.2")), await join(from("2001:db8:1:3::3")));
     for (const client of clients) assert.ok((await client.call("echo")).result);
     assert.equal(server.sessions.size, clients.length);
   },
@@ -289,7 +455,17 @@ scene(
   },
   async ({ join }) => {
     const client = await join();
-    const pages = [undefined, APP, "https://other.example", APP, undefined, APP, APP, "https://other.example", undefined];
+    const pages = [
+      undefined,
+      APP,
+      "https://other.example",
+      APP,
+      undefined,
+      APP,
+      APP,
+      "https://other.example",
+      undefined,
+    ];
     for (const origin of pages) {
       const headers = origin === undefined ? {} : { origin };
       const ask = async (_meta) => {
@@ -439,7 +615,7 @@ test("a configuration that cannot work is refused by name", { timeout: HUNG_MS }
 
 /** What could be put into the wrong setting. */
 const MISSET = "Bearer sk-0123456789";
-const numbers = ["BODY_BYTES", "EVENT_BYTES", "PENDING", "QUEUE_BYTES"].map((name) => `MAX_${name}`);
+const numbers = ["BODY_BYTES", "EVENT_BYTES", "PENDING", "QUEUE_BYTES", "SESSIONS"].map((name) => `MAX_${name}`);
 numbers.push("REPLAY_EVENTS", "REPLAY_BYTES", "STREAM_AFTER_MS", "HEARTBEAT_SECONDS", "IDLE_SECONDS", "ALARM_SECONDS");
 numbers.push("STALL_SECONDS", "REQUEST_TIMEOUT_SECONDS", "SESSION_TTL_SECONDS");
 const switches = ["PUBLIC", "FORWARD_AUTHORIZATION", "ALLOW_HTTP", "SESSION_RECOVERY", "VERBOSE"];

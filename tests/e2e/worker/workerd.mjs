@@ -39,9 +39,13 @@ class Ratelimit {
 export default ({ most }) => new Ratelimit(most);
 `;
 const KINDS = { ".js": "esModule", ".wasm": "wasm" };
-/** What the one service has that holds the sessions. */
+/** The classes of objects, and the bindings that lead to them. */
+const CLASSES = { Session: "SESSIONS", Client: "CLIENTS" };
+/** What the one service has that holds the objects. */
 const OBJECTS = `
-  durableObjectNamespaces = [(className = "Session", uniqueKey = "mcp-proxy-session", enableSql = true)],
+  durableObjectNamespaces = [${Object.keys(CLASSES)
+    .map((name) => `(className = "${name}", uniqueKey = "mcp-proxy-${name.toLowerCase()}", enableSql = true)`)
+    .join(", ")}],
   durableObjectStorage = (localDisk = "storage"),`;
 
 /** The program itself: what npm puts on the path may be a script that leaves it behind. */
@@ -88,7 +92,9 @@ export async function startWorker(variables = {}, { dir, bundle = "worker", ...m
     /** Resolves once it has printed this at least `times` times. */
     said: (words, times = 1) => printed.said(words, times),
     /** How much memory the process has, in bytes. */
-    memory: () => child.memory(),
+    memory: () => child.memory("VmRSS"),
+    /** How much it had at most. */
+    peak: () => child.memory("VmHWM"),
     /** Ends it without a word, as a crash would; what it has stored stays. */
     kill: () => child.kill(),
     /** Ends it in the same way and starts it again, at the same address and with what it has stored. */
@@ -178,10 +184,10 @@ class Process {
   }
 
   /** Where there is no /proc, there is nothing to see. */
-  memory() {
+  memory(name) {
     const status = `/proc/${this.#child.pid}/status`;
     if (!existsSync(status)) return undefined;
-    return 1024 * Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(status, "utf8"))[1]);
+    return 1024 * Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(readFileSync(status, "utf8"))[1]);
   }
 
   kill() {
@@ -196,12 +202,14 @@ class Process {
  */
 export function config({ modules, variables, environment = [], storage, port, most, apart = false, authority }) {
   const bindings = bindingsOf(variables, environment, most);
-  const worker = (objects, own) => {
-    const sessions = `(name = "SESSIONS", durableObjectNamespace = ${objects})`;
-    return workerOf(modules, [...bindings, sessions], own);
+  const worker = (service, own) => {
+    const objects = Object.entries(CLASSES).map(
+      ([name, binding]) => `(name = "${binding}", durableObjectNamespace = (className = "${name}"${service}))`,
+    );
+    return workerOf(modules, [...bindings, ...objects], own);
   };
-  const together = worker(`"Session"`, OBJECTS);
-  const edge = worker(`(className = "Session", serviceName = "sessions")`, "");
+  const together = worker("", OBJECTS);
+  const edge = worker(`, serviceName = "sessions"`, "");
   const workers = apart ? { main: edge, sessions: together } : { main: together };
   const services = Object.keys(workers).map((name) => `(name = ${text(name)}, worker = .${name}Worker)`);
   const trust = authority === undefined ? "" : `, tlsOptions = (trustedCertificates = [${text(authority)}])`;

@@ -41,7 +41,7 @@ test("every setting that the file offers is one that the Worker reads, and the o
   assert.deepEqual(reads.difference(named), new Set(), "told to nobody");
   const source = read("worker/src/edge.rs") + read("worker/src/platform.js");
   const bindings = new Set([...source.matchAll(/\benv\.(?:\w+\(")?([A-Z_]+)\b/g)].map(([, name]) => name));
-  assert.deepEqual(bindings, new Set(["RATE_LIMITER", "SESSIONS"]));
+  assert.deepEqual(bindings, new Set(["CLIENTS", "RATE_LIMITER", "SESSIONS"]));
   for (const name of bindings) assert.match(all, new RegExp(`^name = "${name}"$`, "m"));
 });
 
@@ -55,8 +55,8 @@ for (const other of ["UPSTREAMS", "UPSTREAM_URL"]) {
 }
 
 for (const [what, text, names] of [
-  ["the file as it is", toml, ["SESSIONS"]],
-  ["the file with all that it offers", all, ["SESSIONS", "RATE_LIMITER", ...Object.keys(offered)]],
+  ["the file as it is", toml, ["CLIENTS", "SESSIONS"]],
+  ["the file with all that it offers", all, ["CLIENTS", "SESSIONS", "RATE_LIMITER", ...Object.keys(offered)]],
 ]) {
   test(`wrangler would deploy ${what}`, { timeout: HUNG_MS }, async (t) => {
     const folder = project(t, text);

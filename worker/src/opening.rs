@@ -1,0 +1,62 @@
+//! What a request that names no session comes to. A machine is asked that goes
+//! no further: either the request opens a session, or it is refused here, in the
+//! words of a session, and no object is made for it.
+
+use crate::answer;
+use crate::machine::tell_of;
+use crate::shell::now;
+use http::response::Parts;
+use http::{HeaderMap, HeaderValue, Method};
+use mcp_proxy_core::{Config, ExchangeId, Face, HttpFace, Input, Output, Proxy, Time};
+use worker::{Response, Result};
+
+/// A refusal: how it begins, and what it says.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    parts: Parts,
+    body: Vec<u8>,
+}
+
+impl Refusal {
+    /// Why the POST of a client that has no session is refused, if it is.
+    pub(crate) fn of(config: &Config, headers: HeaderMap, body: Vec<u8>, verbose: bool) -> Option<Self> {
+        let (mut said, mut begun, mut notes) = (Vec::new(), None, Vec::new());
+        let mut proxy = asked(config, headers, body);
+        while let Some(output) = proxy.poll() {
+            match output {
+                Output::Respond(_, parts) => begun = Some(parts),
+                Output::Send(_, bytes) => said.extend_from_slice(&bytes),
+                Output::Note(note) => notes.push(note),
+                Output::Write(..)
+                | Output::Call(..)
+                | Output::Cancel(_)
+                | Output::Finish(_)
+                | Output::Abort(_)
+                | Output::Exit(_) => {}
+            }
+        }
+        let parts = begun?;
+        notes.iter().for_each(|note| tell_of(note, verbose));
+        Some(Self { parts, body: said })
+    }
+
+    pub(crate) fn response(self, origin: Option<&str>) -> Result<Response> {
+        let response = Response::from_bytes(self.body)?.with_status(self.parts.status.as_u16());
+        for (name, value) in &self.parts.headers {
+            response.headers().set(name.as_str(), &String::from_utf8_lossy(value.as_bytes()))?;
+        }
+        answer::shared(response, origin)
+    }
+}
+
+/// A machine without a session that was asked this.
+fn asked(config: &Config, headers: HeaderMap, body: Vec<u8>) -> Proxy {
+    let mut config = config.clone();
+    config.face = Face::Http(HttpFace::new(HeaderValue::from_static("none")));
+    let now = Time(now());
+    let mut proxy = Proxy::new(&config, 0, now);
+    let mut parts = http::Request::new(()).into_parts().0;
+    (parts.method, parts.headers) = (Method::POST, headers);
+    proxy.handle(now, Input::Request(ExchangeId(0), parts, body.into()));
+    proxy
+}
