@@ -11,6 +11,7 @@ use http::{HeaderMap, Method, Request, Uri};
 use mcp_proxy_core::{
     Blame, CallId, Config, ExchangeId, Exit, Input, Keepsake, Note, Output, Proxy, Sink, Source, Time,
 };
+use mcp_proxy_words::{Throttle, counted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
@@ -37,6 +38,7 @@ pub(crate) struct Machine {
     /// How the traffic makes calls, and begins responses.
     address: Option<Address>,
     head: Option<Head>,
+    throttle: Throttle,
 }
 
 /// Where a call goes, and with which headers.
@@ -86,6 +88,7 @@ impl Machine {
             timer: None,
             address: None,
             head: None,
+            throttle: Throttle::default(),
         }
     }
 
@@ -190,7 +193,7 @@ impl Machine {
                         self.to(id, Outlet::finish);
                     }
                     Output::Abort(id) => self.to(id, Outlet::abort),
-                    Output::Note(note) => tell_of(&note, self.more.verbose),
+                    Output::Note(note) => self.tell_of(Time(now), &note),
                     Output::Exit(how) => exit = Some(how),
                     // Only a client on stdio is written to.
                     Output::Write(..) => {}
@@ -206,6 +209,13 @@ impl Machine {
                 return exit;
             }
         }
+    }
+
+    /// A note, unless its like was told again and again.
+    fn tell_of(&mut self, now: Time, note: &Note) {
+        let fault = note.blame() != Blame::Nobody;
+        let unsaid = if fault { self.throttle.admit(now, note) } else { Some(0) };
+        unsaid.into_iter().for_each(|unsaid| tell_of(note, self.more.verbose, unsaid));
     }
 
     fn to(&mut self, id: ExchangeId, write: impl FnOnce(&mut Outlet)) {
@@ -268,8 +278,8 @@ impl Machine {
     }
 }
 
-/// Tells the operator, if it is worth a line.
-pub(crate) fn tell_of(note: &Note, verbose: bool) {
+/// Tells the operator, if it is worth a line; and how many like it were not.
+pub(crate) fn tell_of(note: &Note, verbose: bool, unsaid: u64) {
     let level = match note.blame() {
         Blame::Nobody if !verbose => return,
         Blame::Nobody => "info",
@@ -277,5 +287,5 @@ pub(crate) fn tell_of(note: &Note, verbose: bool) {
         Blame::Bug => "error",
     };
     let (tag, text) = mcp_proxy_words::words(note);
-    log(level, tag, &text);
+    log(level, tag, &counted(text, unsaid));
 }

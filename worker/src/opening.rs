@@ -36,7 +36,7 @@ impl Refusal {
             }
         }
         let parts = begun?;
-        notes.iter().for_each(|note| tell_of(note, verbose));
+        notes.iter().for_each(|note| tell_of(note, verbose, 0));
         Some(Self { parts, body: said })
     }
 

@@ -368,3 +368,41 @@ fn the_announced_length_of_an_encoded_body_is_not_that_of_the_message() {
     bench.wrote(&result("1"));
     bench.silent();
 }
+
+// ----- answers that are none -------------------------------------------------------------
+
+#[test]
+fn an_error_that_is_not_one_of_json_rpc_is_answered_by_us() {
+    let bodies = [
+        r#"{"error":"invalid_token","error_description":"expired"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"error":"invalid_token"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"error":{"message":"no code"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"error":{"code":"x","message":"m"}}"#,
+    ];
+    for (status, body) in [200, 400, 401, 403, 500].into_iter().flat_map(|status| bodies.map(|body| (status, body))) {
+        let mut bench = Bench::open();
+        bench.say(&tool("1"));
+        let call = bench.called("POST tools/call 1");
+        bench.status(call, status, body);
+        let error = bench.error("1");
+        assert!(error["code"].is_i64() && error["message"].is_string(), "{status} {body}: {error}");
+        assert!(error["data"]["body"].as_str().is_some_and(|text| body.starts_with(text)), "{status} {body}: {error}");
+    }
+}
+
+#[test]
+fn an_answer_that_lacks_its_version_or_says_too_much_is_put_right() {
+    let bodies = [
+        r#"{"id":1,"result":{"a":1}}"#,
+        r#"{"jsonrpc":"1.0","id":1,"result":{"a":1}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{"a":1},"error":null}"#,
+    ];
+    for body in bodies {
+        let mut bench = Bench::open();
+        bench.say(&tool("1"));
+        let call = bench.called("POST tools/call 1");
+        bench.json(call, body);
+        let line: serde_json::Value = serde_json::from_str(&bench.line()).unwrap();
+        assert_eq!(line, serde_json::json!({ "jsonrpc": "2.0", "id": 1, "result": { "a": 1 } }), "{body}");
+    }
+}

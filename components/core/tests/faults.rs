@@ -170,11 +170,26 @@ fn a_permanent_redirect_is_remembered() {
     let (mut bench, call) = tool_call();
     bench.head(call, 308, &[("location", "https://server.test/mcp")]);
     bench.cancelled(call);
-    bench.called("POST tools/call 1");
+    let next = bench.called("POST tools/call 1");
+    bench.json(next, &result("1"));
+    bench.wrote(&result("1"));
     bench.say(&list("2"));
     let other = bench.called("POST tools/list 2");
     assert_eq!(bench.uri(other), "https://server.test/mcp");
     bench.silent();
+}
+
+#[test]
+fn a_redirect_into_nowhere_is_not_where_the_next_request_goes() {
+    let (mut bench, call) = tool_call();
+    bench.head(call, 307, &[("location", "/nowhere")]);
+    bench.cancelled(call);
+    let next = bench.called("POST tools/call 1");
+    bench.status(next, 500, "no");
+    bench.error("1");
+    bench.say(&list("2"));
+    let other = bench.called("POST tools/list 2");
+    assert_eq!(bench.uri(other), "http://server.test/mcp");
 }
 
 #[test]

@@ -384,5 +384,13 @@ impl<'a> Driver<'a> {
         assert_eq!(line.iter().position(|byte| *byte == b'\n'), Some(line.len() - 1), "not one line");
         let members: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(line).unwrap();
         assert!(members.get("id").is_none_or(|id| id.get() != "null"), "a null id");
+        assert_eq!(members.get("jsonrpc").map(|version| version.get()), Some("\"2.0\""), "no JSON-RPC 2.0");
+        let said = ["method", "result", "error"].map(|name| members.contains_key(name));
+        assert!(said.into_iter().filter(|said| *said).count() == 1, "neither or both: {members:?}");
+        let error = members.get("error").map(|error| serde_json::from_str::<Value>(error.get()).unwrap());
+        assert!(
+            error.is_none_or(|error| error["code"].is_i64() && error["message"].is_string()),
+            "no error: {members:?}"
+        );
     }
 }

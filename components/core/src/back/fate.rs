@@ -26,16 +26,12 @@ impl HttpBack {
         self.keep(id, call, State::AwaitRetry(now.after(wait)));
     }
 
-    /// The message or stream belongs elsewhere on the server's origin; a server
-    /// that says so itself is asked there from now on.
+    /// The message or stream belongs elsewhere on the server's origin.
     pub(super) fn redirect(&mut self, now: Time, id: CallId, mut call: Call, url: Url, status: StatusCode) {
         self.reports.push_back(Report::Stop(id));
         call.hops += 1;
         if call.hops > MOST_HOPS {
             return self.fail(&call, Failure::body(status, "it redirects in a circle", &[]));
-        }
-        if call.way != Way::Post {
-            self.config.url.clone_from(&url);
         }
         call.url = url;
         call.parcel.attempts -= u32::from(call.way != Way::Stream);

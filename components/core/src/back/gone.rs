@@ -19,6 +19,7 @@ const SHAPES: &[Shape] = &[
     Shape(400, &["session", "not found"]),
     Shape(400, &["session", "expired"]),
     Shape(400, &["invalid session"]),
+    Shape(400, &["missing session id"]),
     Shape(400, &["unknown session"]),
     // The Rust SDK.
     Shape(401, &["session not found"]),
@@ -71,6 +72,7 @@ mod tests {
             (400, "Session abc not found".to_owned()),
             (400, "invalid session id".to_owned()),
             (400, "unknown session".to_owned()),
+            (400, r#"{"error":"Invalid or missing session ID"}"#.to_owned()),
             (400, "Your session has expired".to_owned()),
             (401, "Unauthorized: Session not found".to_owned()),
             (401, "session expired".to_owned()),

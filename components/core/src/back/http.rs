@@ -186,6 +186,10 @@ impl HttpBack {
             return;
         }
         call.cursor.unreached = 0;
+        // A server that sent us there, and is there, is asked there from now on.
+        if call.hops > 0 && call.way != Way::Post {
+            self.config.url.clone_from(&call.url);
+        }
         match call.way {
             Way::Post => self.endpoint_proven(&call.url),
             Way::Message if call.errand().wants_answer() => self.found_streamable(),

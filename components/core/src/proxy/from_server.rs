@@ -86,6 +86,10 @@ impl Proxy {
     }
 
     fn server_sent(&mut self, call: CallId, message: Message) {
+        let message = match message.valid() {
+            Ok(message) => message,
+            Err(message) => return self.invalid_answer(call, &message),
+        };
         match &message.kind {
             Kind::Response { id } => self.server_answered(call, id.clone().as_ref(), message),
             Kind::Request { id, .. } if self.draining() => {
@@ -106,6 +110,19 @@ impl Proxy {
                 }
             },
         }
+    }
+
+    /// An answer that is none of JSON-RPC's: whoever waits for it gets ours.
+    fn invalid_answer(&mut self, call: CallId, message: &Message) {
+        self.note(Note::BadMessage(Fault::Shape));
+        let named = if let Kind::Response { id } = &message.kind { id.clone() } else { None };
+        let own = || self.back.errand(call).and_then(Errand::request).cloned();
+        let Some(id) = named.or_else(own).filter(|id| self.route.is_open(id)) else { return };
+        let beginning = message.bytes.get(..BEGINNING).unwrap_or(&message.bytes);
+        let failure = Failure::body(StatusCode::OK, "its error is not one of JSON-RPC", beginning);
+        let opens = self.route.is_initialize(&id);
+        let errand = if opens { Errand::Initialize(id) } else { Errand::Request { id, repeatable: false } };
+        self.failed(errand, &failure);
     }
 
     fn server_progressed(&mut self, message: Message) {
@@ -245,6 +262,7 @@ impl Proxy {
         let (Some(id), Ok(Parsed::One(message))) = (own, message::parse(utf8(body))) else {
             return self.failed(errand, failure);
         };
+        let Ok(message) = message.valid() else { return self.failed(errand, failure) };
         let answers = match &message.kind {
             Kind::Response { id } => id.is_some() || self.config.quirks.null_id,
             Kind::Request { .. } | Kind::Notification { .. } => false,

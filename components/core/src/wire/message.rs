@@ -12,6 +12,8 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::Range;
 
+const VERSION: &str = "\"jsonrpc\":\"2.0\"";
+
 /// A JSON-RPC id. `1` and `"1"` differ; `"a"` and `"\u0061"` do not.
 #[derive(Debug, Clone)]
 pub struct Id {
@@ -96,6 +98,7 @@ pub struct Message {
     params_at: Range<usize>,
     result_at: Range<usize>,
     error_at: Range<usize>,
+    version_at: Range<usize>,
 }
 
 /// The three kinds of JSON-RPC messages.
@@ -157,6 +160,8 @@ pub enum Fault {
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
     method: Option<Cow<'a, str>>,
@@ -164,7 +169,7 @@ struct Envelope<'a> {
     params: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     result: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "present")]
     error: Option<&'a RawValue>,
 }
 
@@ -196,13 +201,16 @@ pub(super) fn parse_one(bytes: Vec<u8>) -> Result<Message, Malformed> {
     let kind = match (envelope.method, id) {
         (Some(method), Some(Some(id))) => Kind::Request { id, method: method.into() },
         (Some(method), None) => Kind::Notification { method: method.into() },
-        (None, id) if envelope.result.is_some() || envelope.error.is_some() => Kind::Response { id: id.flatten() },
+        (None, id) if envelope.result.is_some() || envelope.error.is_some_and(|error| error.get() != "null") => {
+            Kind::Response { id: id.flatten() }
+        }
         _ => return Err(malformed(&bytes, Fault::Shape)),
     };
     let at = |raw: Option<&RawValue>| raw.map_or(0..0, |raw| span(text, raw.get()));
     let (id_at, params_at) = (at(envelope.id), at(envelope.params));
     let (result_at, error_at) = (at(envelope.result), at(envelope.error));
-    Ok(Message { kind, id_at, params_at, result_at, error_at, bytes })
+    let version_at = at(envelope.jsonrpc);
+    Ok(Message { kind, id_at, params_at, result_at, error_at, version_at, bytes })
 }
 
 fn malformed(bytes: &[u8], fault: Fault) -> Malformed {
@@ -231,7 +239,43 @@ impl Message {
     /// The raw `error`, or nothing.
     #[must_use]
     pub fn error(&self) -> &str {
-        self.part(&self.error_at)
+        Some(self.part(&self.error_at)).filter(|error| *error != "null").unwrap_or_default()
+    }
+
+    /// The message as JSON-RPC 2.0 has it, if it can be made of this one: with its
+    /// version, and an answer with either a result or an error that has a code and
+    /// a message. What is right already stays as it is, to the byte.
+    ///
+    /// # Errors
+    /// An answer whose error is not one of JSON-RPC, as it came.
+    pub fn valid(self) -> Result<Self, Self> {
+        if let Kind::Response { id } = &self.kind {
+            let (name, part) = self.outcome();
+            if name == "error" && !is_error(part) {
+                return Err(self);
+            }
+            if !self.result_at.is_empty() && !self.error_at.is_empty() {
+                let id = id.as_ref().map_or("null", Id::text);
+                let text = format!("{{{VERSION},\"id\":{id},\"{name}\":{part}}}");
+                return parse_one(text.into_bytes()).map_err(|_| self);
+            }
+        }
+        if self.part(&self.version_at) == "\"2.0\"" {
+            return Ok(self);
+        }
+        let mut bytes = self.bytes.clone();
+        if self.version_at.is_empty() {
+            let start = memchr::memchr(b'{', &bytes).map_or(0, |brace| brace + 1);
+            bytes.splice(start..start, format!("{VERSION},").into_bytes());
+        } else {
+            bytes.splice(self.version_at.clone(), *b"\"2.0\"");
+        }
+        parse_one(bytes).map_err(|_| self)
+    }
+
+    /// What an answer says: the name and the raw value.
+    fn outcome(&self) -> (&'static str, &str) {
+        if self.error().is_empty() { ("result", self.result()) } else { ("error", self.error()) }
     }
 
     fn part(&self, at: &Range<usize>) -> &str {
@@ -244,8 +288,7 @@ impl Message {
     #[must_use]
     pub fn with_id(self, id: &Id) -> Vec<u8> {
         if self.id_at.is_empty() || matches!(self.kind, Kind::Response { id: None }) {
-            let (name, part) =
-                if self.error_at.is_empty() { ("result", self.result()) } else { ("error", self.error()) };
+            let (name, part) = self.outcome();
             return write_response(id, name, part);
         }
         let Self { mut bytes, id_at, .. } = self;
@@ -254,6 +297,18 @@ impl Message {
         }
         bytes
     }
+}
+
+/// An error of JSON-RPC: an object with an integer code and a text.
+fn is_error(error: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Error<'a> {
+        #[serde(rename = "code")]
+        _code: i64,
+        #[serde(borrow, rename = "message")]
+        _message: Cow<'a, str>,
+    }
+    error.starts_with('{') && serde_json::from_str::<Error<'_>>(error).is_ok()
 }
 
 /// The member `name` of a raw object, raw. Of an object with many members only
@@ -466,6 +521,33 @@ mod tests {
             let value: serde_json::Value = serde_json::from_str(&line).unwrap();
             assert_eq!((value["id"].as_u64(), value["error"]["code"].as_i64()), (Some(7), Some(-1)), "{line}");
             assert_eq!(line.matches("\"id\"").count(), 1);
+        }
+    }
+
+    #[test]
+    fn what_a_server_sends_is_made_valid_or_refused() {
+        let right = r#"{"x":1, "result":{},"jsonrpc":"2.0","id":1}"#;
+        let cases = [
+            (right, Some(right)),
+            (r#"{"id":1,"result":{}}"#, Some(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#)),
+            (r#" {"id":1,"result":{},"jsonrpc":"1.0"}"#, Some(r#" {"id":1,"result":{},"jsonrpc":"2.0"}"#)),
+            (r#"{"jsonrpc":2,"method":"n"}"#, Some(r#"{"jsonrpc":"2.0","method":"n"}"#)),
+            (r#"{"method":"q","id":"x"}"#, Some(r#"{"jsonrpc":"2.0","method":"q","id":"x"}"#)),
+            (r#"{"jsonrpc":"2.0","id":1,"result":{},"error":null}"#, Some(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#)),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"result":null,"error":{"code":-1,"message":"m"}}"#,
+                Some(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"m"}}"#),
+            ),
+            (r#"{"jsonrpc":"2.0","id":1,"error":"invalid_token"}"#, None),
+            (r#"{"jsonrpc":"2.0","id":1,"error":{"message":"m"}}"#, None),
+            (r#"{"jsonrpc":"2.0","id":1,"error":{"code":"x","message":"m"}}"#, None),
+            (r#"{"jsonrpc":"2.0","id":1,"error":{"code":1.5,"message":"m"}}"#, None),
+            (r#"{"jsonrpc":"2.0","id":1,"error":{"code":1}}"#, None),
+            (r#"{"error":"invalid_token","error_description":"no"}"#, None),
+        ];
+        for (text, want) in cases {
+            let bytes = one(text).unwrap().valid().ok().map(|message| message.bytes);
+            assert_eq!(bytes.as_deref(), want.map(str::as_bytes), "{text}");
         }
     }
 
