@@ -9,6 +9,9 @@ import { environment } from "./shells.mjs";
 /** How long anything may take before the test is called hung. Not a measure of speed. */
 const PATIENCE_MS = 30_000;
 
+/** Messages above this size may be nested too deep for a reviver. */
+const DEEP_BYTES = 1024 * 1024;
+
 export class StdioClient {
   lines = [];
   stderr = "";
@@ -77,9 +80,9 @@ export class StdioClient {
     return this.#nextId - 1;
   }
 
-  /** Expects exactly one answer under this id, given as raw JSON text. */
-  owe(rawIdText) {
-    this.#owed.set(rawIdText, 1);
+  /** Expects exactly one answer under this id, given as raw JSON text; or so many, if it was used so often. */
+  owe(rawIdText, count = 1) {
+    this.#owed.set(rawIdText, count);
   }
 
   /** `initialize` and `initialized`; resolves with the answer to the former. */
@@ -136,6 +139,7 @@ export class StdioClient {
         const value = probe();
         if (value) settle(resolve, value);
         else if (this.isGone) settle(reject, this.#diagnosis(`the proxy is gone; still awaited: ${what}`));
+        else if (this.#faults.length > 0) settle(reject, this.#diagnosis(`${this.#faults[0]}\nstill awaited: ${what}`));
       };
       const timer = setTimeout(() => settle(reject, this.#diagnosis(`no sign of ${what}`)), PATIENCE_MS);
       this.#watchers.add(attempt);
@@ -244,6 +248,8 @@ function rawRequestId(text) {
 }
 
 function spelled(text, member, holderIn) {
+  // A reviver recurses: what is too deep for it is taken as `JSON.parse` reads it.
+  if (text.length > DEEP_BYTES) return JSON.stringify(holderIn(JSON.parse(text))[member]);
   const sources = new Map();
   const root = JSON.parse(text, function remember(key, value, context) {
     if (key === member) sources.set(this, context.source);

@@ -2,10 +2,10 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { setTimeout as delay } from "node:timers/promises";
 import { bigText } from "../fixtures/tools.mjs";
+import { peakMemory } from "./hostile.mjs";
 import { scenario } from "./scenario.mjs";
+import { standstill } from "./standstill.mjs";
 
 const MIB = 1024 * 1024;
 /** Room for the envelope around a payload. */
@@ -172,23 +172,6 @@ scenario(
     await client.finish();
   },
 );
-
-/** Resolves when the figure has begun and then not moved for a while: all buffers are full. */
-async function standstill(figure) {
-  let still = 0;
-  for (let last; still < 10;) {
-    await delay(50);
-    const now = figure();
-    still = now !== undefined && now > 0 && now === last ? still + 1 : 0;
-    last = now;
-  }
-}
-
-/** The most memory the process ever had, from the kernel. */
-function peakMemory(pid) {
-  const [, kilobytes] = readFileSync(`/proc/${pid}/status`, "utf8").match(/^VmHWM:\s+(\d+) kB$/m);
-  return Number(kilobytes) * 1024;
-}
 
 scenario("a client that does not read stderr is served all the same", { on: ["native"] }, async ({ open }) => {
   const client = await open();
