@@ -15,6 +15,8 @@ const DEEP_BYTES = 1024 * 1024;
 export class StdioClient {
   lines = [];
   stderr = "";
+  /** Told of every message that comes in, if set. */
+  onMessage;
   #nextId = 1;
   #owed = new Map();
   #watchers = new Set();
@@ -201,7 +203,10 @@ export class StdioClient {
     const message = parse(text);
     const fault = faultOf(text, message);
     if (fault) this.#faults.push(fault);
-    else this.lines.push({ text, message });
+    else {
+      this.lines.push({ text, message });
+      this.onMessage?.(message);
+    }
   }
 
   #changed() {

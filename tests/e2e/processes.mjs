@@ -57,6 +57,8 @@ async function start(given, plan) {
     url: `http://127.0.0.1:${port}${route}`,
     said: (words, times) => output.said(words, times),
     count: (words) => output.count(words),
+    /** What it has printed so far. */
+    printed: () => output.text,
     /** Kills it without a word; resolves when it is gone. */
     close() {
       child.kill("SIGKILL");
