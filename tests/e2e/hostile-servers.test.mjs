@@ -34,6 +34,7 @@ const calls = [
   ["a header line without end", "endlessHeaderLine", {}, small],
   ["early hints without end", "endlessHints", {}, small],
   ["a chunk extension without end", "endlessChunkExtension", {}, small],
+  ["an answer in 300,000 chunks of one byte", "tinyChunks", {}, small],
   ["trailers without end", "endlessTrailers", {}, small],
   // What takes for ever.
   ["a head that drips", "slowHead", {}, { ...small, options: HASTY }],

@@ -12,7 +12,7 @@ const STDERR_BYTES = 64 * 1024;
 /** The longest error of our own; what a server says in its own error is its own affair. */
 const ERROR_BYTES = 16 * 1024;
 /** Control characters of ASCII and of Latin 1, but for the end of a line; and the separators of Unicode. */
-const CONTROL = /[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]/;
+export const CONTROL = /[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]/;
 
 /**
  * A scenario with an attack. Options: those of a scenario, and `limit` (the longest message).

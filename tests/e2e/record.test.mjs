@@ -15,7 +15,9 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { attacks, CONTROLS, FORGED } from "../fixtures/attacks.mjs";
 import { startSseServer } from "../fixtures/sse-server.mjs";
+import { CONTROL } from "./hostile.mjs";
 import { scenario } from "./scenario.mjs";
 import { environment, shells } from "./shells.mjs";
 
@@ -218,3 +220,27 @@ scenario("replay takes no server's options", {}, async ({ shell, connect }) => {
     assert.equal(client.stderr.trimEnd().split("\n").length, 1);
   }
 });
+
+native(
+  "what a peer says is neither a fact of the recording nor a line of its replay",
+  { options: ["-v"], server: { tools: attacks, protocolVersion: CONTROLS } },
+  async ({ t, open }) => {
+    const file = place(t);
+    const client = await open({ options: ["--record", file] });
+    for (const where of ["error body", "media type", "event id", "event type", "event", "method"])
+      await client.call("controls", { where });
+    await client.request(CONTROLS);
+    await client.finish();
+    const facts = readFileSync(file, "utf8").trimEnd().split("\n");
+    for (const fact of facts) assert.ok(!Object.hasOwn(JSON.parse(fact), FORGED), fact.slice(0, 200));
+    for (const shell of shells) {
+      for (const options of [[], ["--debug"]]) {
+        const { status, stdout } = replay(shell, file, options);
+        assert.equal(status, 0);
+        for (const line of stdout.split("\n")) {
+          assert.ok(!CONTROL.test(line) && !line.startsWith(FORGED), JSON.stringify(line.slice(0, 300)));
+        }
+      }
+    }
+  },
+);

@@ -8,7 +8,7 @@ use std::process::Command;
 
 type Part = (&'static str, fn() -> Result<()>);
 
-const PARTS: [Part; 11] = [
+const PARTS: [Part; 12] = [
     ("lint", lint),
     ("core", core),
     ("sim", sim),
@@ -19,6 +19,7 @@ const PARTS: [Part; 11] = [
     ("engine", engine),
     ("e2e", e2e),
     ("worker", built_worker),
+    ("chaos", chaos),
     ("examples", examples),
 ];
 
@@ -151,6 +152,15 @@ fn built_worker() -> Result<()> {
     let lint = ["clippy", "--locked", "--target", "wasm32-unknown-unknown", "--package", "mcp-proxy-worker"];
     step::run("clippy for the Worker", cargo(&lint).args(["--", "-D", "warnings"]))?;
     step::run("the Worker end to end", suite()?.arg("worker"))
+}
+
+/// Seeded faults on real processes, of the shells and of the Worker.
+fn chaos() -> Result<()> {
+    build::local()?;
+    worker::build()?;
+    worker::build_crash()?;
+    let wasmtime = tools::wasmtime()?;
+    step::run("chaos", suite()?.arg("chaos").env("WASMTIME", wasmtime))
 }
 
 /// The runner of `tests/e2e`, with what it needs.
