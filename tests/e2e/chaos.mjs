@@ -50,7 +50,8 @@ const everythingCalls = [
     isRight: (result, mark) => text(result).includes(String(mark + 1)),
   },
   {
-    message: (mark) => call("trigger-long-running-operation", { duration: 0.1, steps: 2 }, { progressToken: `t${mark}` }),
+    message: (mark) =>
+      call("trigger-long-running-operation", { duration: 0.1, steps: 2 }, { progressToken: `t${mark}` }),
     isRight: (result) => /completed/.test(text(result)),
   },
 ];
@@ -139,13 +140,17 @@ export async function told(weather, body) {
     return await body();
   } catch (error) {
     const log = weather.log.slice(-150).join("\n");
-    throw new Error(`MCP_PROXY_CHAOS_SEED=${SEED}: ${error.message}\n--- weather, the last of it\n${log}`, { cause: error });
+    throw new Error(`MCP_PROXY_CHAOS_SEED=${SEED}: ${error.message}\n--- weather, the last of it\n${log}`, {
+      cause: error,
+    });
   }
 }
 
 /** How the answers came out, in words. */
 export function summary(answers) {
-  const counts = Object.groupBy(answers, ({ result, error }) => (result ? "right" : `delivered: ${error.data.delivered}`));
+  const counts = Object.groupBy(answers, ({ result, error }) =>
+    result ? "right" : `delivered: ${error.data.delivered}`,
+  );
   return Object.entries(counts)
     .map(([what, { length }]) => `${length} ${what}`)
     .join(", ");

@@ -73,7 +73,11 @@ function ask(client, kind, mark) {
 
 /** Resolves once fewer than so many are open. */
 async function below(asked, most) {
-  for (let open = asked.filter(({ isOpen }) => isOpen); open.length >= most; open = asked.filter(({ isOpen }) => isOpen))
+  for (
+    let open = asked.filter(({ isOpen }) => isOpen);
+    open.length >= most;
+    open = asked.filter(({ isOpen }) => isOpen)
+  )
     await Promise.race(open.map(({ answer }) => answer));
 }
 

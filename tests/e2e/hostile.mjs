@@ -44,7 +44,9 @@ function harm(client, peak, bound) {
   const lines = stderr.split("\n");
   const control = lines.find((line) => CONTROL.test(line));
   const forged = lines.find((line) => line.startsWith(FORGED));
-  const errors = client.messages.filter(({ error }) => error?.data?.phase).map((message) => JSON.stringify(message.error));
+  const errors = client.messages
+    .filter(({ error }) => error?.data?.phase)
+    .map((message) => JSON.stringify(message.error));
   const longest = Math.max(0, ...errors.map((error) => error.length));
   return [
     peak > bound && `peak memory ${mib(peak)} of ${mib(bound)}`,

@@ -27,7 +27,10 @@ const CHAOS = "chaos.test.mjs";
 const [first, ...rest] = process.argv.slice(2);
 const suites = { worker: ["worker"], chaos: ["", "worker"] };
 const folders = suites[first] ?? [""];
-const missing = [...(folders.includes("") ? shells.missing() : []), ...(folders.includes("worker") ? workerd.missing() : [])];
+const missing = [
+  ...(folders.includes("") ? shells.missing() : []),
+  ...(folders.includes("worker") ? workerd.missing() : []),
+];
 if (missing.length > 0) fail(missing);
 
 const testsIn = (folder) =>

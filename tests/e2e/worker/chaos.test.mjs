@@ -19,7 +19,13 @@ const SESSIONS = 4;
 const OPEN = 6;
 /** How long a client waits before it tries again. */
 const PAUSE_MS = 20;
-const variables = { PUBLIC: "1", ALLOW_HTTP: "1", REQUEST_TIMEOUT_SECONDS: "4", STREAM_AFTER_MS: "20", HEARTBEAT_SECONDS: "1" };
+const variables = {
+  PUBLIC: "1",
+  ALLOW_HTTP: "1",
+  REQUEST_TIMEOUT_SECONDS: "4",
+  STREAM_AFTER_MS: "20",
+  HEARTBEAT_SECONDS: "1",
+};
 
 for (const [at, kind] of servers.entries()) {
   test(`${CALLS} calls in bad weather behind the Worker, before ${kind.name}`, { timeout: HUNG_MS }, async (t) => {
@@ -61,11 +67,13 @@ async function play({ kind, server, worker, before, behind, dice }) {
   await Promise.all([server.back(), restarting]);
   const answers = await Promise.all(asked.map(({ answer }) => answer));
   const ran = kind.marks ? server.ran() : undefined;
-  assertBalanced([
-    ...answers.map((answer, at) => answer && faultOf(asked[at], answer, ran)),
-    ...clients.flatMap((client) => client.faults()),
-    ...unaskedRuns(ran, asked, answers),
-  ].filter(Boolean));
+  assertBalanced(
+    [
+      ...answers.map((answer, at) => answer && faultOf(asked[at], answer, ran)),
+      ...clients.flatMap((client) => client.faults()),
+      ...unaskedRuns(ran, asked, answers),
+    ].filter(Boolean),
+  );
   for (const client of clients) await client.next(kind.calls[1]);
   await Promise.all(clients.map((client) => client.leave()));
   const lost = answers.filter((answer) => answer === undefined).length;
@@ -76,7 +84,9 @@ async function play({ kind, server, worker, before, behind, dice }) {
 function unaskedRuns(ran, asked, answers) {
   if (ran === undefined) return [];
   const silent = asked.filter((_, at) => answers[at] === undefined);
-  return silent.filter(({ mark }) => ran.get(mark) > 1).map(({ mark }) => `${mark} was carried out twice, without an answer`);
+  return silent
+    .filter(({ mark }) => ran.get(mark) > 1)
+    .map(({ mark }) => `${mark} was carried out twice, without an answer`);
 }
 
 function kill(server, weather, mark) {
@@ -143,7 +153,8 @@ class Follower extends WireClient {
       if (isStream) this.#reply(response.messages.filter(({ method, id }) => method && id !== undefined));
       return response.over;
     });
-    if (response.status >= 400 && response.status < 500) this.#refusals.push(`${response.status}: ${response.text.slice(0, 300)}`);
+    if (response.status >= 400 && response.status < 500)
+      this.#refusals.push(`${response.status}: ${response.text.slice(0, 300)}`);
     return isStream || (response.status === 200 && response.over === "ended") ? response.messages : [];
   }
 
@@ -165,7 +176,7 @@ class Follower extends WireClient {
   }
 
   async #insist(body) {
-    for (let response; response === undefined; ) {
+    for (let response; response === undefined;) {
       response = await this.send("POST", { headers: this.named(), body }).catch(() => delay(PAUSE_MS));
     }
   }

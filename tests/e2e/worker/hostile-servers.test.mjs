@@ -104,24 +104,30 @@ const welcomes = {
   "a protocol version of 200 kB": { version: "v".repeat(200_000) },
   "a protocol version with controls in it": { version: CONTROLS },
   "a session id of 100 kB": { headers: { "mcp-session-id": "s".repeat(100_000) } },
-  "32 cookies of 4 kB": { headers: { "set-cookie": Array.from({ length: 32 }, (_, n) => `c${n}=${"x".repeat(4000)}`) } },
+  "32 cookies of 4 kB": {
+    headers: { "set-cookie": Array.from({ length: 32 }, (_, n) => `c${n}=${"x".repeat(4000)}`) },
+  },
 };
 
 for (const [title, { version, headers }] of Object.entries(welcomes)) {
-  hostile(`a server with ${title}`, { server: { sessions: false, headBytes: MIB } }, async ({ server, connect, join }) => {
-    server.once("POST initialize", (exchange) => {
-      const welcome = server.welcome(exchange.message.params);
-      exchange.result(version === undefined ? welcome : { ...welcome, protocolVersion: version }, headers);
-    });
-    const client = connect();
-    const response = await client.start("initialize", JSON.parse(initialize).params);
-    const { result, error } = await response.json();
-    assertHonest({ result, error });
-    if (error) return join();
-    client.session = response.headers["mcp-session-id"];
-    await client.notify("notifications/initialized");
-    return client;
-  });
+  hostile(
+    `a server with ${title}`,
+    { server: { sessions: false, headBytes: MIB } },
+    async ({ server, connect, join }) => {
+      server.once("POST initialize", (exchange) => {
+        const welcome = server.welcome(exchange.message.params);
+        exchange.result(version === undefined ? welcome : { ...welcome, protocolVersion: version }, headers);
+      });
+      const client = connect();
+      const response = await client.start("initialize", JSON.parse(initialize).params);
+      const { result, error } = await response.json();
+      assertHonest({ result, error });
+      if (error) return join();
+      client.session = response.headers["mcp-session-id"];
+      await client.notify("notifications/initialized");
+      return client;
+    },
+  );
 }
 
 const places = ["error body", "media type", "location", "event id", "event type", "event", "method", "id"];
@@ -131,25 +137,30 @@ hostile("what a server says does not pass for a line of the log", { variables: {
   return client;
 });
 
-hostile("a call that is put off with retry: 0 again and again is not resumed without a pause", {}, async ({ server, join }) => {
-  const client = await join();
-  const first = await server.seen("GET");
-  const before = server.requests("GET").length;
-  let count = 0;
-  const putOff = async (exchange) => {
-    const stream = exchange.stream();
-    if ((count += 1) === 6) await stream.raw(`data: ${JSON.stringify({ jsonrpc: "2.0", id: "put off", result: {} })}\n\n`);
-    else await stream.raw(`retry: 0\nid: ${count}\ndata:\n\n`);
-    stream.end();
-  };
-  server.once("POST tools/call", putOff);
-  server.always("GET", putOff);
-  assertHonest(await client.call("echo", {}, "put off"));
-  const gets = server.requests("GET").slice(before);
-  const span = gets.at(-1).at - gets[0].at;
-  assert.ok(first && span >= (gets.length - 1) * 50, `${gets.length} GETs in ${Math.round(span)} ms`);
-  return client;
-});
+hostile(
+  "a call that is put off with retry: 0 again and again is not resumed without a pause",
+  {},
+  async ({ server, join }) => {
+    const client = await join();
+    const first = await server.seen("GET");
+    const before = server.requests("GET").length;
+    let count = 0;
+    const putOff = async (exchange) => {
+      const stream = exchange.stream();
+      if ((count += 1) === 6)
+        await stream.raw(`data: ${JSON.stringify({ jsonrpc: "2.0", id: "put off", result: {} })}\n\n`);
+      else await stream.raw(`retry: 0\nid: ${count}\ndata:\n\n`);
+      stream.end();
+    };
+    server.once("POST tools/call", putOff);
+    server.always("GET", putOff);
+    assertHonest(await client.call("echo", {}, "put off"));
+    const gets = server.requests("GET").slice(before);
+    const span = gets.at(-1).at - gets[0].at;
+    assert.ok(first && span >= (gets.length - 1) * 50, `${gets.length} GETs in ${Math.round(span)} ms`);
+    return client;
+  },
+);
 
 // ---- clients ------------------------------------------------------------------------------
 
@@ -159,7 +170,10 @@ hostile("a client that uses one id a thousand times", { variables: SMALL }, asyn
   await server.seen("POST tools/call", 2);
   server.gate("same").open();
   const answers = await Promise.all(held.map(async (response) => (await (await response).answer("same")).error));
-  assert.ok(answers.some((error) => error === undefined), "one of them is answered by the server");
+  assert.ok(
+    answers.some((error) => error === undefined),
+    "one of them is answered by the server",
+  );
   // An id that was used again has an answer for each request, not for each id.
   client.responses.length = 0;
   return client;
@@ -167,7 +181,17 @@ hostile("a client that uses one id a thousand times", { variables: SMALL }, asyn
 
 hostile("a client whose bodies are no JSON-RPC", { variables: SMALL }, async ({ join }) => {
   const client = await join();
-  const bodies = ["", "null", "0", '""', "{}", "[", "[".repeat(500_000), '{"a":'.repeat(100_000), `{"jsonrpc":"2.0","method":${JSON.stringify(CONTROLS)}`];
+  const bodies = [
+    "",
+    "null",
+    "0",
+    '""',
+    "{}",
+    "[",
+    "[".repeat(500_000),
+    '{"a":'.repeat(100_000),
+    `{"jsonrpc":"2.0","method":${JSON.stringify(CONTROLS)}`,
+  ];
   for (const body of bodies) {
     const response = await client.send("POST", { headers: client.named(), body });
     await response.ended();
@@ -189,14 +213,28 @@ hostile("a client with 2,000 cancellations of what was never asked", { variables
   return client;
 });
 
-hostile("a client that leaves each of its calls at once", { variables: { ...SMALL, MAX_PENDING: "1000" } }, async ({ join }) => {
-  const client = await join();
-  for (let n = 0; n < 200; n += 1) {
-    client.send("POST", { headers: client.named(), body: JSON.stringify({ jsonrpc: "2.0", id: `l${n}`, method: "tools/call", params: { name: "echo", arguments: { delay: 5 } } }) }).catch(() => {});
-    client.responses.pop().drop();
-  }
-  return client;
-});
+hostile(
+  "a client that leaves each of its calls at once",
+  { variables: { ...SMALL, MAX_PENDING: "1000" } },
+  async ({ join }) => {
+    const client = await join();
+    for (let n = 0; n < 200; n += 1) {
+      client
+        .send("POST", {
+          headers: client.named(),
+          body: JSON.stringify({
+            jsonrpc: "2.0",
+            id: `l${n}`,
+            method: "tools/call",
+            params: { name: "echo", arguments: { delay: 5 } },
+          }),
+        })
+        .catch(() => {});
+      client.responses.pop().drop();
+    }
+    return client;
+  },
+);
 
 hostile("a client that comes back to streams that never were", { variables: SMALL }, async ({ join }) => {
   const client = await join();
