@@ -7,7 +7,7 @@ import { randomInt } from "node:crypto";
 import { startEverything, startFixture } from "./processes.mjs";
 
 export const SEED = Number(process.env.MCP_PROXY_CHAOS_SEED ?? randomInt(2 ** 32));
-export const CALLS = Number(process.env.MCP_PROXY_CHAOS_CALLS ?? 300);
+export const CALLS = Number(process.env.MCP_PROXY_CHAOS_CALLS ?? 150);
 
 const text = ({ content }) => content?.[0]?.text;
 const call = (name, args, meta) => ({ method: "tools/call", params: { name, arguments: args, _meta: meta } });

@@ -8,7 +8,7 @@ import { assertHonest, hostile } from "./hostile.mjs";
 
 const INITIALIZE = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
 /** Time limits that an attack is meant to run into. */
-const HASTY = ["--request-timeout", "1s", "--total-timeout", "3s"];
+const HASTY = ["--request-timeout", "1s", "--total-timeout", "2s"];
 const small = { limit: MIB };
 
 /** One call of an attack: [title, tool, arguments, options, what the answer has to be]. */
@@ -258,7 +258,7 @@ for (const [what, said] of Object.entries(farewells)) {
         stream.end();
       });
       const client = await open();
-      assert.ok((await client.call("echo", { delay: 1000 })).result);
+      assert.ok((await client.call("echo", { delay: 700 })).result);
       rateOf(server, "GET");
       return client;
     },
