@@ -123,10 +123,10 @@ hostile(
   },
 );
 
-hostile("a client with 20,000 cancellations of what was never asked", small, async ({ open }) => {
+hostile("a client with 5,000 cancellations of what was never asked", { ...small, calls: 1000 }, async ({ open }) => {
   const client = await open();
   const cancel = (n) => `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"none-${n}"}}\n`;
-  for (let n = 0; n < 20_000; n += 1000)
+  for (let n = 0; n < 5_000; n += 1000)
     await client.bytes(Array.from({ length: 1000 }, (_, at) => cancel(n + at)).join(""));
   return client;
 });
@@ -143,7 +143,7 @@ hostile("a client with 100,000 lines of noise", small, async ({ open }) => {
   return client;
 });
 
-hostile("a client with 20,000 pings that does not read", small, async ({ open }) => {
+hostile("a client with 20,000 pings that does not read", { ...small, calls: 10_000 }, async ({ open }) => {
   const client = await open();
   client.stall();
   const count = 20_000;
@@ -155,7 +155,7 @@ hostile("a client with 20,000 pings that does not read", small, async ({ open })
   return client;
 });
 
-hostile("a client that cancels each of its calls at once", small, async ({ open }) => {
+hostile("a client that cancels each of its calls at once", { ...small, calls: 2000 }, async ({ open }) => {
   const client = await open();
   for (let n = 0; n < 2000; n += 1) {
     client.send({ id: `c${n}`, method: "tools/call", params: { name: "never" } });

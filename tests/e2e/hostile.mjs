@@ -8,6 +8,8 @@ import { scenario } from "./scenario.mjs";
 
 /** The longest message by default (`--max-message-bytes`). */
 export const DEFAULT_LIMIT = 64 * MIB;
+/** What a call may cost while it is open, beside its messages. */
+const OPEN_CALL_BYTES = 40 * 1024;
 const STDERR_BYTES = 64 * 1024;
 /** The longest error of our own; what a server says in its own error is its own affair. */
 const ERROR_BYTES = 16 * 1024;
@@ -15,10 +17,11 @@ const ERROR_BYTES = 16 * 1024;
 export const CONTROL = /[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]/;
 
 /**
- * A scenario with an attack. Options: those of a scenario, and `limit` (the longest message).
+ * A scenario with an attack. Options: those of a scenario, `limit` (the longest message) and `calls` (how many
+ * are open at once, where there are thousands).
  * The body attacks as it likes and returns its client, which has to be unharmed afterwards.
  */
-export function hostile(name, { limit = DEFAULT_LIMIT, options = [], server = {}, ...more }, body) {
+export function hostile(name, { limit = DEFAULT_LIMIT, calls = 0, options = [], server = {}, ...more }, body) {
   const settings = {
     skip: process.platform !== "linux" && "needs /proc",
     options: [...(limit === DEFAULT_LIMIT ? [] : ["--max-message-bytes", String(limit)]), ...options],
@@ -31,12 +34,16 @@ export function hostile(name, { limit = DEFAULT_LIMIT, options = [], server = {}
     assert.deepEqual(result?.structuredContent, { still: "here" }, "the next call");
     const peak = peakMemory(client.child.pid);
     await client.finish();
-    assert.deepEqual(harm(client, peak, memoryBound(scene.shell, limit)), []);
+    assert.deepEqual(harm(client, peak, memoryBound(scene.shell, limit, calls)), []);
   });
 }
 
-/** The stated bound: 6 messages of the longest kind and 64 MiB; a stock wasmtime takes up to 64 MiB for itself. */
-export const memoryBound = (shell, limit) => 6 * limit + (shell.name === "wasmtime" ? 128 : 64) * MIB;
+/**
+ * The stated bound: 6 messages of the longest kind and 64 MiB. Beside that, an open call takes its connection and
+ * its buffers, and a stock wasmtime up to 64 MiB for itself.
+ */
+export const memoryBound = (shell, limit, calls = 0) =>
+  6 * limit + (shell.name === "wasmtime" ? 128 : 64) * MIB + calls * OPEN_CALL_BYTES;
 
 /** What went beyond its bounds, as sentences. */
 function harm(client, peak, bound) {
