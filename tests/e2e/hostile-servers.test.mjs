@@ -98,6 +98,13 @@ hostile("a server that writes no HTTP", { ...small, options: HASTY }, async ({ o
   return client;
 });
 
+hostile("a redirect into nowhere is not where the next call goes", small, async ({ open, server }) => {
+  const client = await open();
+  server.once("POST tools/call", (exchange) => exchange.reply(307, { location: "/nowhere" }));
+  assertHonest(await client.call("echo"));
+  return client;
+});
+
 hostile(
   "a server that asks for patience without end",
   { ...small, options: ["--request-timeout", "5s"] },
@@ -116,6 +123,7 @@ hostile(
 const bodies = [
   '{"jsonrpc":"2.0","id":@ID@,"id":"other","result":{"one":1}}',
   '{"jsonrpc":"2.0","id":"other","id":@ID@,"result":{"one":1}}',
+  '{"jsonrpc":"2.0","id":@ID@,"result":{"one":1},"error":{"code":1,"message":"both"}}',
   '{"jsonrpc":"2.0","id":@ID@,"result":{},"result":{"two":2}}',
   '{"jsonrpc":"2.0","id":@ID@,"method":"ping","result":{}}',
   '{"jsonrpc":"2.0","id":@ID@,"method":"ping"}',
@@ -123,6 +131,8 @@ const bodies = [
   '{"jsonrpc":"2.0","id":@ID@,"result":{"half":"\\ud800"}}',
   '{"jsonrpc":"2.0","id":@ID@,"result":{"\\udfff":"\\udc00\\ud800"}}',
   '{"jsonrpc":"2.0","\\u0069d":@ID@,"result":{}}',
+  '{"jsonrpc":"1.0","id":@ID@,"result":{}}',
+  '{"id":@ID@,"result":{}}',
   '{"jsonrpc":"2.0","id":@ID@}',
   '{"jsonrpc":"2.0","id":[@ID@],"result":{}}',
   '{"jsonrpc":"2.0","id":{"id":@ID@},"result":{}}',
