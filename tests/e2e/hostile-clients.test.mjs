@@ -143,10 +143,10 @@ hostile("a client with 100,000 lines of noise", small, async ({ open }) => {
   return client;
 });
 
-hostile("a client with 20,000 pings that does not read", { ...small, calls: 10_000 }, async ({ open }) => {
+hostile("a client with 8,000 pings that does not read", { ...small, calls: 8000 }, async ({ open }) => {
   const client = await open();
   client.stall();
-  const count = 20_000;
+  const count = 8000;
   for (let n = 0; n < count; n += 1) client.owe(`"p${n}"`);
   const sent = client.bytes(Array.from({ length: count }, (_, n) => ping(`"p${n}"`)).join(""));
   client.resume();
