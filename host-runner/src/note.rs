@@ -24,8 +24,15 @@ struct Queue {
     lost: usize,
 }
 
-/// Writes one line. A closed stderr is nobody's problem.
+/// Writes one line. A closed stderr is nobody's problem. Some of the text is a
+/// peer's, such as the names in a certificate: what would steer a terminal or end
+/// the line is shown instead.
 pub fn line(text: &str) {
+    let shown = |letter: char| match letter.is_control() {
+        true => letter.escape_default().to_string(),
+        false => letter.to_string(),
+    };
+    let text: String = text.chars().map(shown).collect();
     write(format!("{text}\n").as_bytes());
 }
 

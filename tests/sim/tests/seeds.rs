@@ -7,15 +7,25 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use mcp_proxy_sim::{Failure, Size, Stats, check, record, replay};
+use peak_alloc::PeakAlloc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
+
+#[global_allocator]
+static BYTES: PeakAlloc = PeakAlloc;
+
+/// What the whole process may take: worlds of two machines or so, each with
+/// messages of a few kilobytes, and what the tests beside this one keep.
+const BUDGET: usize = 64 << 20;
 
 #[test]
 fn seeds() {
     let count = number("SIM_SEEDS").unwrap_or(10_000);
     let (from, start) = (number("SIM_FROM").unwrap_or(0), Instant::now());
     let sum = play(from, from + count);
-    println!("sim: {count} seeds in {:.1} s: {sum}", start.elapsed().as_secs_f64());
+    let peak = BYTES.peak_usage();
+    println!("sim: {count} seeds in {:.1} s, {} KB at most: {sum}", start.elapsed().as_secs_f64(), peak / 1000);
+    assert!(peak <= BUDGET, "{peak} bytes at once, at most {BUDGET}");
 }
 
 #[test]

@@ -248,16 +248,16 @@ impl Message {
     ///
     /// # Errors
     /// An answer whose error is not one of JSON-RPC, as it came.
-    pub fn valid(self) -> Result<Self, Self> {
+    pub fn valid(self) -> Result<Self, Box<Self>> {
         if let Kind::Response { id } = &self.kind {
             let (name, part) = self.outcome();
             if name == "error" && !is_error(part) {
-                return Err(self);
+                return Err(Box::new(self));
             }
             if !self.result_at.is_empty() && !self.error_at.is_empty() {
                 let id = id.as_ref().map_or("null", Id::text);
                 let text = format!("{{{VERSION},\"id\":{id},\"{name}\":{part}}}");
-                return parse_one(text.into_bytes()).map_err(|_| self);
+                return parse_one(text.into_bytes()).map_err(|_| Box::new(self));
             }
         }
         if self.part(&self.version_at) == "\"2.0\"" {
@@ -270,7 +270,7 @@ impl Message {
         } else {
             bytes.splice(self.version_at.clone(), *b"\"2.0\"");
         }
-        parse_one(bytes).map_err(|_| self)
+        parse_one(bytes).map_err(|_| Box::new(self))
     }
 
     /// What an answer says: the name and the raw value.
