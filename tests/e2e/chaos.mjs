@@ -146,8 +146,9 @@ export async function told(weather, body) {
   }
 }
 
-/** How the answers came out, in words. */
+/** How the answers came out, in words. Weather in which nothing is right shows nothing. */
 export function summary(answers) {
+  assert.ok(answers.some(({ result }) => result), "no answer was right");
   const counts = Object.groupBy(answers, ({ result, error }) =>
     result ? "right" : `delivered: ${error.data.delivered}`,
   );

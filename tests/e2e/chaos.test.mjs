@@ -46,7 +46,7 @@ async function play({ kind, client, server, weather, dice }) {
     gusts.push(gust({ client, server, weather, dice, mark }));
     await below(asked, OPEN);
     // Whoever waits for a server that starts must not use up all the calls meanwhile.
-    if (mark % 20 === 0) await server.back();
+    if (mark % 10 === 0) await server.back();
   }
   weather.clear();
   await Promise.all(gusts);
