@@ -123,7 +123,7 @@ hostile(
   },
 );
 
-hostile("a client with 5,000 cancellations of what was never asked", { ...small, calls: 1000 }, async ({ open }) => {
+hostile("a client with 5,000 cancellations of what was never asked", { ...small, calls: 5000 }, async ({ open }) => {
   const client = await open();
   const cancel = (n) => `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"none-${n}"}}\n`;
   for (let n = 0; n < 5_000; n += 1000)
@@ -143,10 +143,10 @@ hostile("a client with 100,000 lines of noise", small, async ({ open }) => {
   return client;
 });
 
-hostile("a client with 8,000 pings that does not read", { ...small, calls: 8000 }, async ({ open }) => {
+hostile("a client with 3,000 pings that does not read", { ...small, calls: 3000 }, async ({ open }) => {
   const client = await open();
   client.stall();
-  const count = 8000;
+  const count = 3000;
   for (let n = 0; n < count; n += 1) client.owe(`"p${n}"`);
   const sent = client.bytes(Array.from({ length: count }, (_, n) => ping(`"p${n}"`)).join(""));
   client.resume();

@@ -9,7 +9,7 @@ import { scenario } from "./scenario.mjs";
 /** The longest message by default (`--max-message-bytes`). */
 export const DEFAULT_LIMIT = 64 * MIB;
 /** What a call may cost while it is open, beside its messages. */
-const OPEN_CALL_BYTES = 40 * 1024;
+const OPEN_CALL_BYTES = 64 * 1024;
 const STDERR_BYTES = 64 * 1024;
 /** The longest error of our own; what a server says in its own error is its own affair. */
 const ERROR_BYTES = 16 * 1024;
