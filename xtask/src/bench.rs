@@ -86,7 +86,7 @@ impl Places {
 
 /// The stock wasmtime, or a name that is not there, so that its rows are left out.
 fn wasmtime() -> Result<OsString> {
-    match tools::wasmtime() {
+    match tools::wasmtime(tools::Speed::ToRun) {
         Ok(path) => Ok(path.into_os_string()),
         Err(error) => {
             say(&format!("no stock wasmtime, going on without: {error:#}"));

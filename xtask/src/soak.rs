@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let mut soak = Command::new(places.target.join("release/soak"));
     soak.arg("--dist").arg(&built).arg("--logs").arg(places.work.join("soak"));
     if wishes.runs("wasmtime") {
-        soak.arg("--wasmtime").arg(tools::wasmtime()?);
+        soak.arg("--wasmtime").arg(tools::wasmtime(tools::Speed::ToRun)?);
     }
     if wishes.runs("worker") {
         soak.arg("--worker").arg(prepare_worker(&built, &places.work)?);

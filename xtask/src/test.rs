@@ -2,7 +2,8 @@
 //! stays visible; the first failure ends the run.
 
 use crate::step::{self, cargo, dist, root, say, target};
-use crate::{build, cases, component, security, tools, worker};
+use crate::tools::{self, Speed};
+use crate::{build, cases, component, security, worker};
 use anyhow::{Result, bail};
 use std::process::Command;
 
@@ -96,7 +97,7 @@ fn host() -> Result<()> {
 
 /// The core's tests once more, inside a wasm runtime.
 fn wasm() -> Result<()> {
-    let wasmtime = tools::wasmtime()?;
+    let wasmtime = tools::wasmtime(Speed::ToBuild)?;
     let arguments = ["test", "--locked", "--package", "mcp-proxy-core", "--target", "wasm32-wasip2"];
     let runner = format!("{} run --dir .", wasmtime.display());
     step::run("core inside wasmtime", cargo(&arguments).env("CARGO_TARGET_WASM32_WASIP2_RUNNER", runner))
@@ -139,7 +140,7 @@ fn engine() -> Result<()> {
 fn e2e() -> Result<()> {
     build::local()?;
     build::crash()?;
-    let wasmtime = tools::wasmtime()?;
+    let wasmtime = tools::wasmtime(Speed::ToBuild)?;
     step::run("end to end", suite()?.env("WASMTIME", wasmtime))
 }
 
@@ -159,7 +160,7 @@ fn chaos() -> Result<()> {
     build::local()?;
     worker::build()?;
     worker::build_crash()?;
-    let wasmtime = tools::wasmtime()?;
+    let wasmtime = tools::wasmtime(Speed::ToBuild)?;
     step::run("chaos", suite()?.arg("chaos").env("WASMTIME", wasmtime))
 }
 

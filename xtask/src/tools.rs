@@ -27,37 +27,61 @@ pub(crate) fn targets() -> Result<()> {
 
 /// A stock wasmtime of the pinned version: from `WASMTIME`, the path, the
 /// cache, or built from source.
-pub(crate) fn wasmtime() -> Result<PathBuf> {
+pub(crate) fn wasmtime(speed: Speed) -> Result<PathBuf> {
     let given = std::env::var_os("WASMTIME").map(PathBuf::from);
     if let Some(given) = given.filter(|given| is_version(given, WASMTIME)) {
         return Ok(given);
     }
     let features = ["--no-default-features", "--features", WASMTIME_FEATURES];
-    let tool = Tool { package: "wasmtime-cli", binary: "wasmtime", version: WASMTIME, minutes: 15 };
+    let tool = Tool { package: "wasmtime-cli", binary: "wasmtime", version: WASMTIME, speed };
     tool.find(&features)
 }
 
 /// The wasm-bindgen of exactly this version: it and the library of that name
 /// speak to each other.
 pub(crate) fn wasm_bindgen(version: &str) -> Result<PathBuf> {
-    let tool = Tool { package: "wasm-bindgen-cli", binary: "wasm-bindgen", version, minutes: 4 };
+    let tool = Tool { package: "wasm-bindgen-cli", binary: "wasm-bindgen", version, speed: Speed::ToBuild };
     tool.find(&["--bin", "wasm-bindgen"])
 }
 
 /// What makes a Worker of a library.
 pub(crate) fn worker_build(version: &str) -> Result<PathBuf> {
-    let tool = Tool { package: "worker-build", binary: "worker-build", version, minutes: 5 };
+    let tool = Tool { package: "worker-build", binary: "worker-build", version, speed: Speed::ToBuild };
     tool.find(&["--bin", "worker-build"])
 }
 
-/// What checks dependencies. It runs for seconds, so it is built to be built
-/// quickly; its own profile takes several times as long.
+/// What checks dependencies.
 pub(crate) fn cargo_deny() -> Result<PathBuf> {
-    let tool = Tool { package: "cargo-deny", binary: "cargo-deny", version: "0.20.2", minutes: 3 };
-    let profile =
-        ["lto=\"off\"", "opt-level=1", "codegen-units=16"].map(|setting| format!("profile.release.{setting}"));
-    let options: Vec<&str> = profile.iter().flat_map(|setting| ["--config", setting]).collect();
-    tool.find(&options)
+    let tool = Tool { package: "cargo-deny", binary: "cargo-deny", version: "0.20.2", speed: Speed::ToBuild };
+    tool.find(&[])
+}
+
+/// What a tool is built for. Tests run a tool for seconds; optimising it takes
+/// minutes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Speed {
+    /// Quick to build.
+    ToBuild,
+    /// Quick to run, for measurements.
+    ToRun,
+}
+
+impl Speed {
+    /// What cargo is told beside the package's own profile.
+    fn settings(self) -> &'static [&'static str] {
+        match self {
+            Self::ToBuild => &["lto=\"off\"", "opt-level=1", "codegen-units=16", "debug=0", "strip=true"],
+            Self::ToRun => &[],
+        }
+    }
+
+    /// Builds for different ends lie beside each other.
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::ToBuild => "-quick",
+            Self::ToRun => "",
+        }
+    }
 }
 
 /// A program that cargo can install.
@@ -65,23 +89,25 @@ struct Tool<'a> {
     package: &'a str,
     binary: &'a str,
     version: &'a str,
-    /// How long building it takes on two cores.
-    minutes: u32,
+    speed: Speed,
 }
 
 impl Tool<'_> {
     /// From the path, the cache, or built from source with these options.
     fn find(&self, options: &[&str]) -> Result<PathBuf> {
-        let Self { package, binary, version, minutes } = self;
-        let cached = cache()?.join("tools").join(format!("{binary}-{version}"));
+        let Self { package, binary, version, speed } = self;
+        let cached = cache()?.join("tools").join(format!("{binary}-{version}{}", speed.suffix()));
         let built = cached.join("bin").join(format!("{binary}{}", std::env::consts::EXE_SUFFIX));
         let candidates = [PathBuf::from(binary), built.clone()];
         if let Some(found) = candidates.into_iter().find(|candidate| is_version(candidate, version)) {
             return Ok(found);
         }
-        say(&format!("{binary} {version} is not here; building it once (about {minutes} minutes on two cores)"));
+        say(&format!("{binary} {version} is not here; building it once, which takes minutes"));
         let mut install = cargo(&["install", package, "--version", version, "--locked"]);
         install.args(options).arg("--root").arg(&cached);
+        for setting in speed.settings() {
+            install.arg("--config").arg(format!("profile.release.{setting}"));
+        }
         install.env("CARGO_TARGET_DIR", cache()?.join("tools-target")).current_dir(cache_dir()?);
         run(&format!("cargo install {package}"), &mut install)?;
         std::fs::remove_dir_all(cache()?.join("tools-target")).ok();
