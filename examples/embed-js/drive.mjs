@@ -88,10 +88,12 @@ export class Host {
         signal: controller.signal,
       });
     } catch (error) {
-      return this.#finish(call, "failed", [call, reason(error)]);
+      return this.#finish(call, "failed", [call, reason(error), words(error)]);
     }
     // A browser hides where a redirect leads, so nobody may follow it.
-    if (response.type === "opaqueredirect") return this.#finish(call, "failed", [call, "denied"]);
+    if (response.type === "opaqueredirect") {
+      return this.#finish(call, "failed", [call, "denied", "the server redirects, and a browser hides where"]);
+    }
     if (!this.#calls.has(call)) return;
     // `fetch` does not tell when a body has left; a response is proof.
     this.#tell("flushed", [{ tag: "call", val: call }, BigInt(body.length)]);
@@ -103,7 +105,7 @@ export class Host {
     while (reader) {
       await this.#wanted({ tag: "call", val: call }, signal);
       const { done, value, error } = await reader.read().catch((error) => ({ error }));
-      if (error) return this.#finish(call, "failed", [call, reason(error)]);
+      if (error) return this.#finish(call, "failed", [call, reason(error), words(error)]);
       if (done || !this.#calls.has(call)) break;
       this.#tell("chunk", [call, value]);
     }
@@ -137,6 +139,8 @@ const now = () => BigInt(Math.floor(performance.now()));
 /** Header values are bytes; `fetch` shows each as one character. */
 const text = (bytes) => String.fromCharCode(...bytes);
 const encoded = ([name, value]) => [name, Uint8Array.from(value, (letter) => letter.charCodeAt(0))];
+
+const words = ({ cause, message }) => String(cause?.message ?? message ?? "");
 
 /** Why `fetch` failed. Node.js says so in the error's cause; a browser tells nobody. */
 function reason({ cause }) {

@@ -86,15 +86,15 @@ class Call:
             self.connection.connect()
             self.connection.sock.settimeout(None)
         except OSError as error:
-            yield Variant("failed", (self.request.call, cause(error)))
+            yield Variant("failed", (self.request.call, cause(error), str(error)))
             return
         try:
             if not self.cancelled:
                 yield from self.exchange()
         except (http.client.HTTPException, ValueError):
-            yield Variant("failed", (self.request.call, "protocol"))
+            yield Variant("failed", (self.request.call, "protocol", ""))
         except OSError:
-            yield Variant("failed", (self.request.call, "reset"))
+            yield Variant("failed", (self.request.call, "reset", ""))
         self.connection.close()
 
     def exchange(self):

@@ -91,7 +91,7 @@ fn replay(options: &Replay) -> i32 {
     };
     enter(options.component.as_deref(), |component| async {
         let output = Output::new(|| ());
-        let stderr = Stderr::new(None, None);
+        let stderr = Stderr::new(None, None, None);
         let wasi = context(&options.guest_args(), &[], InputFile::new(file), output.clone(), stderr);
         let finished = Guest::new(component, wasi, Box::new(Offline)).run().await;
         output.drain().await;

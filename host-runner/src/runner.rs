@@ -2,7 +2,10 @@
 //! answered, and a fresh one goes on with the client and the server. Twice in a
 //! short time is the end: what broke it may come again at once.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use mcp_proxy_options::Options;
 use wasmtime::component::Component;
@@ -13,9 +16,9 @@ use crate::{
     http::Http,
     journal::Journal,
     note,
-    record::Recording,
+    record::{self, Mask, Recording},
     signal,
-    stdio::{Input, Output, Stderr},
+    stdio::{Input, Output, Stderr, Stdin, Stop},
 };
 
 /// A component that breaks within this time is not replaced.
@@ -24,14 +27,19 @@ const TOO_SOON: Duration = Duration::from_secs(10);
 /// Tells a component to keep the journal, and another what it said of the session.
 const JOURNAL: &str = "MCP_PROXY_JOURNAL";
 const SESSION: &str = "MCP_PROXY_SESSION";
+/// Tells a component that the end of a second stdin is the word to stop.
+const STOP: &str = "MCP_PROXY_STOP";
 
 pub async fn run(component: Component, options: &Options, http: Http, recording: Option<Recording>) -> i32 {
     let input = Input::new();
     let reader = input.clone();
     // A client that no longer reads has nothing more to ask.
     let output = Output::new(move || reader.close());
-    tokio::spawn(signal::watch(input.clone(), options.drain_timeout));
-    let mut runner = Runner { component, input, output, args: options.guest_args() };
+    let stop = Stop::new();
+    tokio::spawn(signal::watch(stop.clone()));
+    let secrets: Vec<&[u8]> = http.secrets().chain(record::keys(&options.url)).collect();
+    let mask = options.log_bodies.then(|| Arc::new(Mask::new(secrets)));
+    let mut runner = Runner { component, input, stop, output, mask, args: options.guest_args() };
     let code = runner.run(Box::new(http), recording).await;
     runner.output.drain().await;
     code
@@ -40,7 +48,10 @@ pub async fn run(component: Component, options: &Options, http: Http, recording:
 struct Runner {
     component: Component,
     input: Input,
+    stop: Stop,
     output: Output,
+    /// What may not be in a line on stderr, where messages are shown there.
+    mask: Option<Arc<Mask>>,
     args: Vec<String>,
 }
 
@@ -79,10 +90,11 @@ impl Runner {
     }
 
     fn guest(&self, journal: &Journal, http: Box<dyn WasiHttpHooks>, recording: Option<Recording>) -> Guest {
-        let mut env = vec![(JOURNAL, "1".to_owned())];
+        let mut env = vec![(JOURNAL, "1".to_owned()), (STOP, "1".to_owned())];
         env.extend(journal.session().map(|session| (SESSION, session)));
-        let stderr = Stderr::new(recording, Some(journal.clone()));
-        let wasi = context(&self.args, &env, self.input.clone(), self.output.clone(), stderr);
+        let stderr = Stderr::new(recording, Some(journal.clone()), self.mask.clone());
+        let stdin = Stdin::new(self.input.clone(), self.stop.clone());
+        let wasi = context(&self.args, &env, stdin, self.output.clone(), stderr);
         Guest::new(self.component.clone(), wasi, http)
     }
 }

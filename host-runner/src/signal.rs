@@ -1,58 +1,64 @@
-//! SIGTERM and SIGINT. The first closes the component's stdin, which makes it
-//! finish what is open and exit by itself; the second, or a component that does
-//! not come to an end, ends the process at once.
+//! SIGTERM, SIGINT and SIGHUP. The first tells the component to stop, which answers
+//! what is open, ends the session and exits by itself; the second, or a component
+//! that does not come to an end, ends the process at once.
 
 use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::stdio::Input;
+use crate::stdio::Stop;
 
-/// On top of the component's own drain time.
-const GRACE: Duration = Duration::from_secs(2);
-
-/// Exit code of a process that was ended by signal `number`.
-fn exit_code(number: i32) -> i32 {
-    128 + number
-}
+/// How long the component may take to end. It gives the server a second.
+const GRACE: Duration = Duration::from_secs(3);
 
 /// Waits for signals for as long as the process lives.
-pub async fn watch(input: Input, drain: Duration) {
+pub async fn watch(stop: Stop) {
     let Ok(mut signals) = Signals::new() else {
         // Without handlers a signal ends the process at once, which is safe.
         return;
     };
     let first = signals.next().await;
-    input.close();
-    let second = timeout(drain.saturating_add(GRACE), signals.next()).await;
-    std::process::exit(exit_code(second.unwrap_or(first)));
+    stop.stop();
+    let second = timeout(GRACE, signals.next()).await;
+    std::process::exit(128 + second.unwrap_or(first));
 }
 
 #[cfg(unix)]
-struct Signals {
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
-}
+struct Signals(Vec<(tokio::signal::unix::Signal, i32)>);
 
 #[cfg(unix)]
 impl Signals {
-    const TERMINATE: i32 = 15;
+    const HANG_UP: i32 = 1;
     const INTERRUPT: i32 = 2;
+    const TERMINATE: i32 = 15;
 
     fn new() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        let mut numbers = vec![Self::TERMINATE, Self::INTERRUPT];
+        // Whoever starts us with nohup wants us to outlive the terminal.
+        numbers.extend((!is_ignored(Self::HANG_UP)).then_some(Self::HANG_UP));
+        let listen = |number| Ok((signal(SignalKind::from_raw(number))?, number));
+        numbers.into_iter().map(listen).collect::<std::io::Result<_>>().map(Self)
     }
 
     async fn next(&mut self) -> i32 {
         std::future::poll_fn(|cx| {
-            if self.terminate.poll_recv(cx).is_ready() {
-                return std::task::Poll::Ready(Self::TERMINATE);
-            }
-            self.interrupt.poll_recv(cx).map(|_| Self::INTERRUPT)
+            let came =
+                self.0.iter_mut().find_map(|(signal, number)| signal.poll_recv(cx).is_ready().then_some(*number));
+            came.map_or(std::task::Poll::Pending, std::task::Poll::Ready)
         })
         .await
     }
+}
+
+/// Whether this process was started with the signal switched off. Only Linux tells
+/// without a call of C.
+#[cfg(unix)]
+fn is_ignored(number: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+    mask & (1 << (number - 1)) != 0
 }
 
 #[cfg(not(unix))]
@@ -71,15 +77,5 @@ impl Signals {
             Ok(()) => Self::INTERRUPT,
             Err(_) => std::future::pending().await,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::exit_code;
-
-    #[test]
-    fn a_signal_s_exit_code_is_128_and_its_number() {
-        assert_eq!((exit_code(15), exit_code(2)), (143, 130));
     }
 }

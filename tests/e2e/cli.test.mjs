@@ -15,6 +15,7 @@ const OPTIONS = [
   "--max-message-bytes",
   "--drain-timeout",
   "--debug",
+  "--log-bodies",
   "--version",
   "--help",
 ];

@@ -96,19 +96,18 @@ scenario("a 503 with Retry-After is asked again before anything is decided", sse
   assert.deepEqual(server.labels().slice(0, 3), ["POST /sse initialize", "POST /sse initialize", "GET /sse"]);
 });
 
-for (const status of [400, 404, 405]) {
-  scenario(
-    `a ${status} with a JSON-RPC body is the server's answer and leads nowhere`,
-    sseWith({ postToStream: { status, headers: JSON_TYPE, body: JSON_RPC } }),
-    async ({ connect, server }) => {
-      const client = connect();
-      const { error } = await initialize(client);
-      assert.deepEqual([error.code, error.message], [-32055, "I understood, and no"]);
-      await client.finish();
-      assert.deepEqual(server.labels(), ["POST /sse initialize"]);
-    },
-  );
-}
+// Which refusals lead to a stream, and which do not, is in refusals.test.mjs.
+scenario(
+  "a 400 with an error of the server's own is its answer, also without an id, and leads nowhere",
+  sseWith({ postToStream: { status: 400, headers: JSON_TYPE, body: JSON_RPC } }),
+  async ({ connect, server }) => {
+    const client = connect();
+    const { error } = await initialize(client);
+    assert.deepEqual([error.code, error.message], [-32055, "I understood, and no"]);
+    await client.finish();
+    assert.deepEqual(server.labels(), ["POST /sse initialize"]);
+  },
+);
 
 /** Both tries fail; the error for `initialize` tells of each. */
 async function assertReport(client, statuses, bodies) {

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
+import http2 from "node:http2";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { scenario } from "./scenario.mjs";
@@ -66,6 +67,25 @@ native("NO_PROXY goes around the proxy", {}, async ({ t, open, server }) => {
   assert.deepEqual(forward.log, []);
 });
 
+native("-v says once which proxy is used, without its password", {}, async ({ t, open, server }) => {
+  const forward = await forwardProxy(t, server.port);
+  const value = `http://user:${SECRET}@127.0.0.1:${forward.port}`;
+  for (const [options, env, said] of [
+    [["-v"], { HTTP_PROXY: value }, `[HTTP] through the proxy http://127.0.0.1:${forward.port}`],
+    [["--debug"], { ALL_PROXY: value, NO_PROXY: "127.0.0.1" }, "[HTTP] not through the proxy: NO_PROXY exempts the URL"],
+    [["-v"], { HTTPS_PROXY: value }, undefined],
+    [["-v"], {}, undefined],
+    [[], { HTTP_PROXY: value }, undefined],
+  ]) {
+    const client = await open({ options, env });
+    assert.ok((await client.call("echo")).result);
+    await client.finish();
+    const lines = client.stderr.split("\n").filter((line) => line.includes("through the proxy"));
+    assert.deepEqual(lines, said ? [said] : [], client.stderr);
+    assert.ok(!client.stderr.includes(SECRET));
+  }
+});
+
 for (const [what, value] of [
   ["an unknown scheme", `garbage://${SECRET}`],
   ["no host", "http://"],
@@ -103,6 +123,44 @@ native("a proxy is found without a scheme and with a path", {}, async ({ t, open
     const client = await open({ url: "http://mcp.invalid/mcp", env: { HTTP_PROXY: value } });
     assert.ok((await client.call("echo")).result);
     await client.finish();
+  }
+});
+
+/** The error that `initialize` is answered with at this URL. */
+async function refusal(client) {
+  const clientInfo = { name: "c", version: "1" };
+  const { error } = await client.request("initialize", { protocolVersion: "2025-11-25", capabilities: {}, clientInfo });
+  await client.finish();
+  return error;
+}
+
+for (const scheme of ["http", "https"]) {
+  native(`a server that speaks only HTTP/2 without TLS is named as such at an ${scheme} URL`, {}, async ({ t, connect }) => {
+    const port = await h2cServer(t);
+    const client = connect({ url: `${scheme}://127.0.0.1:${port}/mcp`, options: ["--retries", "0"] });
+    const { message } = await refusal(client);
+    const words = "the server speaks HTTP/2 without TLS (h2c), which is not supported";
+    assert.ok(message.includes(words), message);
+    assert.ok(client.stderr.includes(words), client.stderr);
+  });
+}
+
+native("a name that cannot be resolved is answered with the resolver's words", {}, async ({ connect }) => {
+  // Too long for a name: no resolver asks anybody for it.
+  const url = `http://${"a".repeat(64)}.invalid/mcp`;
+  const { message } = await refusal(connect({ url, options: ["--retries", "0"] }));
+  assert.match(message, /could not be resolved: \S.*(name|lookup|host)/i);
+});
+
+native("a port that is none is a usage error that names it", {}, async ({ connect }) => {
+  for (const [url, port] of [
+    ["http://127.0.0.1:99999/mcp", "99999"],
+    ["https://[::1]:65536/", "65536"],
+    ["http://127.0.0.1:0/", "0"],
+  ]) {
+    const client = connect({ url });
+    assert.equal((await client.exit()).code, 2, client.stderr);
+    assert.equal(client.stderr, `mcp-proxy: the URL's port ${port} is not a number between 1 and 65535\n`);
   }
 });
 
@@ -163,4 +221,18 @@ async function forwardProxy(t, port) {
     return new Promise((resolve) => server.close(resolve));
   });
   return { port: server.address().port, log };
+}
+
+/** The port of a server that speaks HTTP/2 with prior knowledge, and nothing else. */
+async function h2cServer(t) {
+  const sockets = new Set();
+  const server = http2.createServer();
+  server.on("connection", (socket) => sockets.add(socket));
+  for (const event of ["sessionError", "error"]) server.on(event, () => {});
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+    return new Promise((resolve) => server.close(resolve));
+  });
+  return server.address().port;
 }

@@ -33,6 +33,25 @@ export const startPython = (port) =>
     route: ROUTES.sse,
   }));
 
+/** The same server over Streamable HTTP; it prints a line of its own for every session. */
+export const startStreamablePython = (port) =>
+  start(port, (chosen) => ({
+    command: python,
+    args: [path("../fixtures/python/streamable.py"), String(chosen)],
+    env: { PYTHONDONTWRITEBYTECODE: "1" },
+    ready: "Uvicorn running",
+    route: ROUTES.streamableHttp,
+  }));
+
+/** A server on the TypeScript SDK: of its first generation ("express") or of its second ("web"). */
+export const startSdk = (kind, port) =>
+  start(port, (chosen) => ({
+    command: process.execPath,
+    args: [path("../fixtures/sdk-run.mjs"), kind, String(chosen)],
+    ready: "listening",
+    route: ROUTES.streamableHttp,
+  }));
+
 /** A fixture server of this transport, which prints the label of every request. */
 export const startFixture = (transport, port) =>
   start(port, (chosen) => ({

@@ -165,18 +165,10 @@ native("a run that was killed is recorded up to then", {}, async ({ t, open, ser
   }
 });
 
-native("a recording that cannot be kept, or would replace something, is a usage error", {}, async ({ t, open, connect }) => {
+native("a recording that cannot be kept is a usage error", {}, async ({ t, connect }) => {
   const file = place(t);
-  const [other, link, dangling] = ["other", "link", "dangling"].map((name) => join(file, "..", name));
-  writeFileSync(other, "kept");
-  symlinkSync(other, link);
-  symlinkSync(join(file, "..", "nowhere"), dangling);
-  const client = await open({ options: ["--record", file] });
+  writeFileSync(file, "");
   for (const [path, reason] of [
-    [file, /exists.*remove it/],
-    [other, /exists.*remove it/],
-    [link, /symbolic link.*new file/],
-    [dangling, /symbolic link.*new file/],
     [join(file, "below"), /./],
     [tmpdir(), /not a file/],
   ]) {
@@ -185,10 +177,36 @@ native("a recording that cannot be kept, or would replace something, is a usage 
     assert.equal(refused.stderr.trimEnd().split("\n").length, 1);
     assert.match(refused.stderr, reason);
   }
-  await client.finish();
-  assert.equal(readFileSync(other, "utf8"), "kept");
-  assert.ok(!existsSync(join(file, "..", "nowhere")));
+});
+
+native("a recording replaces no file and follows no link: it gets a number, and stderr says which", {}, async ({ t, open }) => {
+  const file = place(t, "run.jsonl");
+  const beside = (name) => join(file, "..", name);
+  const links = [["link", "aim"], ["dangling", "nowhere"], ["run-3.jsonl", "nowhere"]];
+  for (const [link, aim] of links) symlinkSync(beside(aim), beside(link));
+  writeFileSync(beside("aim"), "kept");
+  const [first, ...others] = [
+    ["run.jsonl", "run.jsonl"],
+    ["run.jsonl", "run-2.jsonl"],
+    ["run.jsonl", "run-4.jsonl"],
+    ["aim", "aim-2"],
+    ["link", "link-2"],
+    ["dangling", "dangling-2"],
+  ];
+  // Two at once: the first goes on while the others come.
+  const running = await open({ options: ["--record", beside(first[0])] });
+  for (const [name, used] of others) {
+    const client = await open({ options: ["--record", beside(name)] });
+    await client.finish();
+    assert.equal(client.stderr, `[RECORD] ${beside(name)} exists: the recording goes to ${beside(used)}\n`);
+    if (process.platform !== "win32") assert.equal(statSync(beside(used)).mode & 0o777, 0o600);
+    assert.equal(replay(shells[0], beside(used)).status, 0);
+  }
+  await running.finish();
+  assert.equal(running.stderr, "");
   assert.equal(replay(shells[0], file).status, 0);
+  assert.equal(readFileSync(beside("aim"), "utf8"), "kept");
+  assert.ok(!existsSync(beside("nowhere")));
 });
 
 native("a broken recording is read up to the line that is named", {}, async ({ t, open }) => {

@@ -158,7 +158,7 @@ impl Machine {
                 self.outlets.remove(id);
                 shell.answered(now);
             }
-            if let Input::End(id) | Input::Failed(id, _) = &input {
+            if let Input::End(id) | Input::Failed(id, ..) = &input {
                 self.calls.remove(id);
             }
             self.proxy.handle(Time(now), input);

@@ -211,7 +211,7 @@ impl Shell {
         }
         let Ok(status) = StatusCode::from_u16(status) else {
             self.traffic.cancel(number(id.0));
-            self.tell(Input::Failed(id, CallError::Protocol));
+            self.tell(Input::Failed(id, CallError::Protocol, ""));
             return false;
         };
         let mut head = http::Response::new(()).into_parts().0;
@@ -269,7 +269,7 @@ fn ears(shell: &Weak<Shell>) -> Ears {
         }),
         Closure::new(move |id, whole| {
             // The platform does not say how far a request has come.
-            let failed = || Input::Failed(call(id), CallError::Reset);
+            let failed = || Input::Failed(call(id), CallError::Reset, "");
             tell(&ended, if whole { Input::End(call(id)) } else { failed() });
         }),
         Closure::new(move |id, count| tell(&took, Input::Flushed(Sink::Exchange(exchange(id)), size(count)))),

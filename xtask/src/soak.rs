@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let wishes = Wishes::parse(arguments)?;
     let places = Places::new()?;
     let built = wishes.built()?;
-    let mut harness = cargo(&["build", "--release", "--locked", "--package", "mcpbench"]);
+    let mut harness = cargo(&["build", "--release", "--locked"]);
     harness.current_dir(root().join("bench")).env("CARGO_TARGET_DIR", &places.target);
     step("build the harness", &mut harness)?;
     let mut soak = Command::new(places.target.join("release/soak"));

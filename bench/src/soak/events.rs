@@ -19,7 +19,11 @@ const ID: &str = "\"soak\"";
 
 pub async fn run(task: &Task<'_>, shell: Shell, on: On) -> Result<Report, String> {
     let server = Server::start().await?;
-    let command = task.setup.command(shell, &server.url("/mcp"));
+    let mut command = task.setup.command(shell, &server.url("/mcp"));
+    if on == On::Listening {
+        // The one open call is silent to the end, however long that takes.
+        command.extend(["--request-timeout".into(), "0".into()]);
+    }
     let mut lines = Lines::start(&command, &task.setup.log(task.name)).await?;
     if on == On::Listening {
         lines.say(br#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#);

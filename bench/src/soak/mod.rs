@@ -1,19 +1,21 @@
 //! Soaks: one long load on one real process each, to see whether it stays as it
-//! was. At every tenth of the way the process is measured from outside; at the
-//! end its memory may be a tenth more than at the first of these readings, and
-//! every answer must have come, once and right. The harness keeps no history of
-//! calls, so that it does not grow either, and its own memory stands beside the
-//! process's.
+//! was. At every tenth of the way the process is measured from outside, and a
+//! Worker's isolate also from inside. At the end its memory may be a tenth more
+//! than at the first of these readings, and every answer must have come, once and
+//! right. The harness keeps no history of calls, so that it does not grow either,
+//! and its own memory stands beside the process's.
 //!
 //! * `lines`  – a proxy on stdio, line by line, with bounded buffers
 //! * `ledger` – which ids are open, and whether an answer is right
 //! * `gauge`  – the readings and the verdict on memory
+//! * `inspector` – the live memory of a Worker
 //! * `server` – the mock as a child
 //! * `page`   – the report as Markdown
 //! * `calls`, `events`, `reconnects`, `sessions`, `open`, `worker` – the loads
 pub mod calls;
 pub mod events;
 pub mod gauge;
+pub mod inspector;
 pub mod ledger;
 pub mod lines;
 pub mod open;
@@ -29,7 +31,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 /// What can be run: name, units at full size, what a unit is.
-pub const SOAKS: [(&str, u64, &str); 12] = [
+pub const SOAKS: [(&str, u64, &str); 13] = [
     ("native-calls", 10_000_000, "call"),
     ("wasmtime-calls", 2_000_000, "call"),
     ("native-events", 10_000_000, "event"),
@@ -42,10 +44,11 @@ pub const SOAKS: [(&str, u64, &str); 12] = [
     ("worker-sessions", 20_000, "session"),
     ("native-open", 1_000, "call"),
     ("wasmtime-open", 1_000, "call"),
+    ("bare-open", 1_000, "call"),
 ];
 
 /// Names that stand for several.
-pub const GROUPS: [(&str, &[&str]); 1] = [("open-calls", &["native-open", "wasmtime-open"])];
+pub const GROUPS: [(&str, &[&str]); 1] = [("open-calls", &["native-open", "wasmtime-open", "bare-open"])];
 
 /// Nothing that a soak waits for takes this long, unless something hangs.
 pub const STALL: Duration = Duration::from_secs(60);
@@ -68,11 +71,13 @@ pub struct Setup {
     pub limit: Duration,
 }
 
-/// The one proxy that speaks stdio, in two shells.
+/// The proxy on stdio, in two shells, and a bare bridge to compare it with.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Shell {
     Native,
     Wasmtime,
+    /// `base-reqwest`, which does nothing but relay.
+    Bare,
 }
 
 impl Setup {
@@ -89,12 +94,13 @@ impl Setup {
                 let wasmtime = self.wasmtime.display().to_string();
                 [&wasmtime, "run", "-S", "http", &component, url].map(str::to_owned).to_vec()
             }
+            Shell::Bare => vec![beside_us("base-reqwest").display().to_string(), url.into()],
         }
     }
 
     /// Lets wasmtime compile the component into its cache, so that no soak has a compiler's memory in it.
     async fn prepare(&self, shell: Shell) -> Result<(), String> {
-        if shell == Shell::Native {
+        if shell != Shell::Wasmtime {
             return Ok(());
         }
         let command = self.command(shell, "--version");
@@ -122,13 +128,22 @@ pub struct Task<'a> {
 
 impl Task<'_> {
     fn shell(&self) -> Shell {
-        if self.name.starts_with("wasmtime") { Shell::Wasmtime } else { Shell::Native }
+        match self.name.split('-').next() {
+            Some("wasmtime") => Shell::Wasmtime,
+            Some("bare") => Shell::Bare,
+            _ => Shell::Native,
+        }
     }
 
     /// How many of the units belong to the tenth with this number (from 0).
     pub fn tenth(&self, number: u64) -> u64 {
         self.units * (number + 1) / 10 - self.units * number / 10
     }
+}
+
+/// A program of the harness, in the folder of this one.
+fn beside_us(name: &str) -> PathBuf {
+    std::env::current_exe().unwrap_or_default().with_file_name(name)
 }
 
 /// Runs one soak within the limit of time. What it started ends with it.

@@ -114,13 +114,13 @@ impl Table {
         (0..self.rows.len()).map(|at| self.line(at) + "\n").collect()
     }
 
-    /// Only the runner has a promise to keep; stock wasmtime does what it can.
+    /// Only the runner has a promise to keep.
     fn verdict(&self, shell: Shell) -> Result<String, String> {
         let (first, last) = (&self.rows[0], &self.rows[self.rows.len() - 1]);
         let ratio = last.cpu_us / first.cpu_us;
         let words = format!("a call with {} open ({}) costs {ratio:.2} × one with {}", grouped(last.open as u64), self.held, first.open);
         match shell {
-            Shell::Wasmtime => Ok(format!("{words} (no limit set)")),
+            Shell::Wasmtime | Shell::Bare => Ok(format!("{words} (no limit set)")),
             Shell::Native if ratio <= MOST => Ok(format!("{words} (at most {MOST} ×)")),
             Shell::Native => Err(format!("{words} (at most {MOST} ×)")),
         }

@@ -1,9 +1,9 @@
 //! The mock as a child of ours, on a port of its own.
+use super::beside_us;
 use crate::client;
 use crate::http1::{self, Url};
 use crate::link::{self, Pipes, Proc};
 use serde_json::Value;
-use std::path::PathBuf;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::time::{sleep, timeout, Instant};
@@ -18,8 +18,7 @@ pub struct Server {
 
 impl Server {
     pub async fn start() -> Result<Server, String> {
-        let program = beside_us("mock").ok_or("no mock beside this program")?;
-        let command = [program.display().to_string(), "--port".into(), "0".into(), "--reply".into(), "json".into()];
+        let command = [beside_us("mock").display().to_string(), "--port".into(), "0".into(), "--reply".into(), "json".into()];
         let mut proc = link::spawn(&command, "/dev/null", Pipes::Pipe).map_err(|e| format!("cannot start the mock: {e}"))?;
         let (_, output) = proc.io.take().ok_or("no pipes")?;
         let mut address = String::new();
@@ -80,9 +79,4 @@ impl Server {
         let url = Url { path: "/release".into(), ..self.control.clone() };
         http1::simple("POST", &url, "", Some(b"")).await.map(|_| ()).map_err(|e| format!("release: {e}"))
     }
-}
-
-fn beside_us(name: &str) -> Option<PathBuf> {
-    let found = std::env::current_exe().ok()?.parent()?.join(name);
-    found.exists().then_some(found)
 }

@@ -1,28 +1,38 @@
 //! The Worker on a real workerd, in front of the mock's HTTP+SSE: calls in one
 //! session, and sessions that are opened, used once and closed with DELETE.
+//! workerd runs with its inspector, which tells what of its memory is live.
 use super::gauge::Gauge;
+use super::inspector::Inspector;
 use super::page::Report;
 use super::server::Server;
 use super::{Task, STALL};
 use crate::client::{self, Client, Tally, Target};
 use crate::http1::Url;
 use std::cell::Cell;
+use std::net::TcpListener;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::task::spawn_local;
+use tokio::time::sleep;
 
 const IN_FLIGHT: usize = 16;
 const START: Duration = Duration::from_secs(30);
 const TEXT: usize = 200;
+/// After so many sessions the soak rests and collects garbage, so that closed
+/// Durable Objects do not pile up. Otherwise memory would show how fast sessions
+/// come and how late V8 collects, and WebAssembly memory would keep that size.
+const BATCH: u64 = 500;
+/// workerd drops a Durable Object after ten seconds without a request.
+const REST: Duration = Duration::from_secs(11);
 
 pub async fn calls(task: &Task<'_>) -> Result<Report, String> {
     let server = Server::start().await?;
-    let (mut client, _) = start(task, &server).await?;
+    let (mut client, _, inspector) = start(task, &server).await?;
     let in_flight = task.setup.inflight.unwrap_or(IN_FLIGHT);
     let mut gauge = Gauge::start(task, client.sid(), &server);
     for number in 0..10 {
         client.window(task.tenth(number), in_flight as u64, TEXT, "", task.setup.limit / 10).await;
-        gauge.read(client.tally.ok);
+        gauge.read_live(client.tally.ok, inspector.live().await?);
         if !client.tally.clean() {
             break;
         }
@@ -33,14 +43,20 @@ pub async fn calls(task: &Task<'_>) -> Result<Report, String> {
 
 pub async fn sessions(task: &Task<'_>) -> Result<Report, String> {
     let server = Server::start().await?;
-    let (client, url) = start(task, &server).await?;
+    let (client, url, inspector) = start(task, &server).await?;
     let in_flight = task.setup.inflight.unwrap_or(IN_FLIGHT);
     let mut gauge = Gauge::start(task, client.sid(), &server);
     let (mut done, mut tally) = (0, Tally::default());
     for number in 0..10 {
-        tally.merge(&open_and_close(&url, task.tenth(number), in_flight).await);
-        done += task.tenth(number);
-        gauge.read(done);
+        let end = done + task.tenth(number);
+        while done < end && tally.clean() {
+            let batch = BATCH.min(end - done);
+            tally.merge(&open_and_close(&url, batch, in_flight).await);
+            done += batch;
+            sleep(REST).await;
+            inspector.live().await?; // collects garbage
+        }
+        gauge.read_live(done, inspector.live().await?);
         if !tally.clean() {
             break;
         }
@@ -51,27 +67,30 @@ pub async fn sessions(task: &Task<'_>) -> Result<Report, String> {
     Ok(report.judge(left.map(|()| "the server has no session left but the one that is open".into())))
 }
 
-/// Starts workerd and opens a session.
-async fn start(task: &Task<'_>, server: &Server) -> Result<(Client, Url), String> {
-    let port = free_port().map_err(|e| e.to_string())?;
+/// Starts workerd with its inspector, and opens a session.
+async fn start(task: &Task<'_>, server: &Server) -> Result<(Client, Url, Inspector), String> {
+    let [http, inspector] = free_addresses().map_err(|e| e.to_string())?;
     let folder = &task.setup.worker;
-    let url = Url { host: format!("127.0.0.1:{port}"), path: "/mcp".into() };
+    let url = Url { host: http.clone(), path: "/mcp".into() };
+    let inspector = Inspector { host: inspector, page: Url { host: http.clone(), path: "/health".into() } };
     let command = [
         "env".into(),
         "UPSTREAM_URL={URL}".into(),
         folder.join("workerd").display().to_string(),
         "serve".into(),
         folder.join("config.capnp").display().to_string(),
-        format!("--socket-addr=http=127.0.0.1:{port}"),
+        format!("--socket-addr=http={http}"),
         "--directory-path=storage={TMP}".into(),
+        format!("--inspector-addr={}", inspector.host),
     ];
     let target = Target::Http { url: url.clone(), cmd: Some(command.to_vec()), upstream: server.url("/sse") };
     let client = client::open(&target, &task.setup.log(task.name), START).await?;
-    Ok((client, url))
+    Ok((client, url, inspector))
 }
 
-fn free_port() -> std::io::Result<u16> {
-    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+fn free_addresses() -> std::io::Result<[String; 2]> {
+    let taken = [TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?];
+    Ok([taken[0].local_addr()?.to_string(), taken[1].local_addr()?.to_string()])
 }
 
 /// So many sessions, so many of them at once.

@@ -61,11 +61,14 @@ pub enum Input<'a> {
     Chunk(CallId, &'a [u8]),
     /// A call's response ended properly.
     End(CallId),
-    /// A call failed, before or in the middle of its response.
-    Failed(CallId, CallError),
+    /// A call failed, before or in the middle of its response. What the shell
+    /// knows of the cause, in words for people; may be empty.
+    Failed(CallId, CallError, &'a str),
     /// That many more bytes have left: of [`Output::Write`], of [`Output::Send`],
     /// or of the body of an [`Output::Call`].
     Flushed(Sink, usize),
+    /// The shell was told to stop: whoever waits is answered, the session ended.
+    Stop,
     /// The client can no longer be reached, or the shell must leave now.
     Shutdown,
 }

@@ -36,6 +36,8 @@ pub struct Config {
     pub drain_timeout: Duration,
     /// Whether redirects within the server's origin are followed.
     pub redirects: bool,
+    /// Whether there is a note for every exchange with the server.
+    pub trace: bool,
     /// How the client speaks to us.
     pub face: Face,
 }
@@ -173,6 +175,7 @@ impl Config {
             quirks: Quirks::default(),
             drain_timeout: Duration::from_secs(5),
             redirects: true,
+            trace: false,
             face: Face::Lines,
         })
     }

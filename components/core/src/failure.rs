@@ -2,11 +2,15 @@
 //! client is told, in words and in `error.data`, which is stable and meant for
 //! programs. Whom to tell, and how the answer travels, is not known here.
 
+use crate::back::challenge;
 use crate::boundary::CallError;
+use crate::record::shown_path;
 use crate::wire::message::{self, Id};
 use http::StatusCode;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::time::Duration;
+use url::Url;
 
 /// JSON-RPC: the message is not JSON.
 pub(crate) const PARSE_ERROR: i64 = -32700;
@@ -26,8 +30,8 @@ const EXCERPT: usize = 200;
 pub(crate) struct Failure {
     pub(crate) code: i64,
     pub(crate) message: String,
-    /// The option of the command line that helps; others know none.
-    pub(crate) hint: Option<&'static str>,
+    /// For whoever runs the proxy: an option that helps, or the server's address.
+    pub(crate) hint: Option<Cow<'static, str>>,
     pub(crate) data: Data,
 }
 
@@ -47,6 +51,9 @@ pub(crate) struct Data {
     pub(crate) attempt: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) body: Option<String>,
+    /// The `WWW-Authenticate` header of the response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) challenge: Option<String>,
     /// What was tried to find out how to speak to the server.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) attempts: Vec<Attempt>,
@@ -73,8 +80,7 @@ impl Attempt {
     }
 
     fn words(&self) -> String {
-        let body = self.body.as_deref().map_or(String::new(), |body| format!(" ({})", first_line(body)));
-        format!("{}: {}{body}", self.method, self.outcome)
+        format!("{}: {}", self.method, self.outcome)
     }
 }
 
@@ -110,8 +116,16 @@ pub(crate) enum Delivered {
 impl Failure {
     pub(crate) fn new(phase: Phase, delivered: Delivered, message: impl Into<String>) -> Self {
         let retry_safe = delivered == Delivered::No;
-        let data =
-            Data { phase, delivered, retry_safe, http_status: None, attempt: 0, body: None, attempts: Vec::new() };
+        let data = Data {
+            phase,
+            delivered,
+            retry_safe,
+            http_status: None,
+            attempt: 0,
+            body: None,
+            challenge: None,
+            attempts: Vec::new(),
+        };
         Self { code: NO_ANSWER, message: message.into(), hint: None, data }
     }
 
@@ -120,13 +134,20 @@ impl Failure {
         Self { code, ..Self::new(Phase::Client, Delivered::No, message) }
     }
 
-    /// The call failed before its response began.
-    pub(crate) fn call(error: CallError) -> Self {
-        let (phase, delivered) = match error.before_sending() {
-            true => (Phase::Connect, Delivered::No),
-            false => (Phase::Response, Delivered::Maybe),
+    /// The call to `url` failed before its response began; `words` say more
+    /// about the cause.
+    pub(crate) fn call(error: CallError, words: &str, url: &Url) -> Self {
+        let words = one_line(words);
+        let cause = if words.is_empty() { error.to_string() } else { format!("{error}: {words}") };
+        let mut failure = match error.before_sending() {
+            true => Self::new(Phase::Connect, Delivered::No, format!("the server could not be reached: {cause}")),
+            false => {
+                let message = format!("{cause} before the response began; the request may have been carried out");
+                Self::new(Phase::Response, Delivered::Maybe, message)
+            }
         };
-        Self::new(phase, delivered, format!("the server could not be reached: {error}"))
+        failure.hint = Some(address(url).into());
+        failure
     }
 
     /// The stream that was to carry the answer ended without it.
@@ -146,7 +167,7 @@ impl Failure {
     /// that sets the limit.
     pub(crate) fn late(phase: Phase, delivered: Delivered, what: &str, limit: Duration, option: &'static str) -> Self {
         let message = format!("{what} {} s", limit.as_secs_f64());
-        Self { hint: Some(option), ..Self::new(phase, delivered, message) }
+        Self { hint: Some(option.into()), ..Self::new(phase, delivered, message) }
     }
 
     /// No way to speak to the server was found.
@@ -167,21 +188,39 @@ impl Failure {
             400..=499 => Delivered::Yes,
             _ => Delivered::Maybe,
         };
-        let hint = match status.as_u16() {
-            401 => ": the server wants credentials",
-            403 => ": the server refuses these credentials",
+        let reason = match status.as_u16() {
+            401 => ": it wants credentials",
+            403 => ": it refuses these credentials",
             _ => "",
         };
-        let mut failure = Self::new(Phase::Response, delivered, format!("the server answered HTTP {status}{hint}"));
-        failure.hint = (status == StatusCode::UNAUTHORIZED).then_some("--header, --bearer-token-env");
+        let message = format!("the server answered HTTP {status}{reason}{}", quoted(body));
+        let mut failure = Self::new(Phase::Response, delivered, message);
+        failure.hint = (status == StatusCode::UNAUTHORIZED).then_some("--header, --bearer-token-env".into());
         failure.data.http_status = Some(status.as_u16());
         failure.data.body = excerpt(body);
         failure
     }
 
+    /// The same with what the server's challenge says.
+    pub(crate) fn challenged(mut self, challenge: Option<String>) -> Self {
+        let words = challenge.as_deref().map(challenge::words).unwrap_or_default();
+        if !words.is_empty() {
+            self.message = format!("{} ({words})", self.message);
+        }
+        self.data.challenge = challenge;
+        self
+    }
+
+    /// A redirect that is not followed.
+    pub(crate) fn redirected(status: StatusCode, target: &Url) -> Self {
+        let place = format!("{}://{}{}", target.scheme(), address(target), one_line(&shown_path(target.path())));
+        let failure = Self::body(status, &format!("it redirects to {place}, which is not followed"), &[]);
+        Self { hint: Some("if you trust it, use that URL".into()), ..failure.undelivered() }
+    }
+
     /// A successful response whose body is not an answer.
     pub(crate) fn body(status: StatusCode, why: &str, body: &[u8]) -> Self {
-        let message = format!("the server answered HTTP {status}, but {why}");
+        let message = format!("the server answered HTTP {status}, but {why}{}", quoted(body));
         let mut failure = Self::new(Phase::Response, Delivered::Yes, message);
         failure.data.http_status = Some(status.as_u16());
         failure.data.body = excerpt(body);
@@ -200,18 +239,35 @@ impl Failure {
 
     /// What happened, and what helps.
     fn words(&self) -> String {
-        self.hint.map_or_else(|| self.message.clone(), |hint| format!("{} ({hint})", self.message))
+        self.hint.as_ref().map_or_else(|| self.message.clone(), |hint| format!("{} ({hint})", self.message))
     }
 
     pub(crate) fn too_long(max: usize) -> Self {
         let message = format!("the answer is over the message limit of {max} bytes");
-        Self { hint: Some("--max-message-bytes"), ..Self::new(Phase::Stream, Delivered::Yes, message) }
+        Self { hint: Some("--max-message-bytes".into()), ..Self::new(Phase::Stream, Delivered::Yes, message) }
     }
 }
 
+/// Where a URL leads, without what may be a credential in it.
+fn address(url: &Url) -> String {
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}{port}", url.host_str().unwrap_or_default())
+}
+
 /// The beginning of a body, for people.
-fn first_line(body: &str) -> String {
-    body.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(80).collect()
+fn quoted(body: &[u8]) -> String {
+    let text = one_line(&excerpt(body).unwrap_or_default());
+    // What is compressed says nothing to a person.
+    let readable = !text.is_empty() && !text.contains(char::REPLACEMENT_CHARACTER);
+    if readable { format!(": {text}") } else { String::new() }
+}
+
+/// What a peer wrote, in one line and cut: it cannot steer a terminal.
+pub(crate) fn one_line(text: &str) -> String {
+    const MOST: usize = 300;
+    let words = text.split(|letter: char| letter.is_whitespace() || letter.is_control());
+    let line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+    line.chars().take(MOST).collect()
 }
 
 fn excerpt(body: &[u8]) -> Option<String> {

@@ -41,7 +41,7 @@ pub use boundary::{CallError, CallId, ExchangeId, Exit, Input, Output, Side, Sin
 pub use config::{Config, ConfigError, Face, HttpFace, KeepAlive, Keepsake, Transport};
 pub use front::door::{Door, Turned};
 pub use ledger::{Entry, last_words};
-pub use note::{Blame, Note};
+pub use note::{Blame, Exchange, Note, Outcome};
 pub use proxy::Proxy;
 pub use quirks::Quirks;
 pub use time::{Deadline, Time, Why};

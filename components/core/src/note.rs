@@ -4,7 +4,7 @@
 
 use crate::boundary::{CallError, CallId};
 use crate::config::Transport;
-use crate::wire::message::Fault;
+use crate::wire::message::{Fault, Id};
 use http::{Method, StatusCode};
 use std::time::Duration;
 
@@ -24,20 +24,9 @@ pub enum Note {
     StrayAnswer,
     /// The client cancelled its `initialize`, which the protocol forbids.
     InitializeCancelled,
-    /// A call left.
-    CallStarted {
-        /// Its id.
-        call: CallId,
-        /// Its method.
-        method: Method,
-    },
-    /// A call's response began.
-    CallAnswered {
-        /// Its id.
-        call: CallId,
-        /// The status.
-        status: StatusCode,
-    },
+    /// An exchange with the server is over, or brings events from now on. Only
+    /// where [`Config::trace`](crate::Config::trace) asks for it.
+    Exchange(Box<Exchange>),
     /// A call did not go through and is repeated.
     CallRepeated {
         /// How long until then.
@@ -90,6 +79,36 @@ pub enum Note {
     Unexpected(CallId),
 }
 
+/// One HTTP exchange with the server, for a person who looks for a fault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exchange {
+    /// The HTTP method.
+    pub method: Method,
+    /// The path, without what may be a key in it.
+    pub path: String,
+    /// The JSON-RPC method of the message that was sent, and its id.
+    pub message: Option<(String, Option<Id>)>,
+    /// How the server is spoken to, as far as it is known.
+    pub transport: Transport,
+    /// The status, if there was a response.
+    pub status: Option<StatusCode>,
+    /// What has become of it.
+    pub outcome: Outcome,
+}
+
+/// What has become of an exchange.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// Its response brings what the server says unasked, from now on.
+    Listening,
+    /// It ended properly, after so many bytes and this time.
+    Ended(usize, Duration),
+    /// It failed, after this time.
+    Failed(CallError, Duration),
+    /// We dropped it, after this time.
+    Dropped(Duration),
+}
+
 /// Who is to blame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blame {
@@ -122,8 +141,7 @@ impl Note {
             | Self::SecondEndpoint
             | Self::Undelivered { status: Some(_) } => Blame::Server,
             Self::Unexpected(_) => Blame::Bug,
-            Self::CallStarted { .. }
-            | Self::CallAnswered { .. }
+            Self::Exchange(_)
             | Self::CallRepeated { cause: None, .. }
             | Self::SessionOpened { .. }
             | Self::SseTried(_)

@@ -16,11 +16,12 @@ pub(crate) fn with(input: machine::Input, take: impl FnOnce(Input<'_>)) {
         machine::Input::Head(head) => take(begun(head)),
         machine::Input::Chunk((id, bytes)) => take(Input::Chunk(CallId(id), &bytes)),
         machine::Input::End(id) => take(Input::End(CallId(id))),
-        machine::Input::Failed((id, error)) => take(Input::Failed(CallId(id), call_error(error))),
+        machine::Input::Failed((id, error, words)) => take(Input::Failed(CallId(id), call_error(error), &words)),
         machine::Input::Flushed((sink, count)) => {
             let count = usize::try_from(count).unwrap_or(usize::MAX);
             take(Input::Flushed(written(sink), count));
         }
+        machine::Input::Stop => take(Input::Stop),
         machine::Input::Shutdown => take(Input::Shutdown),
     }
 }
@@ -28,7 +29,7 @@ pub(crate) fn with(input: machine::Input, take: impl FnOnce(Input<'_>)) {
 fn begun(head: machine::Head) -> Input<'static> {
     let id = CallId(head.call);
     let Ok(status) = http::StatusCode::from_u16(head.status) else {
-        return Input::Failed(id, CallError::Protocol);
+        return Input::Failed(id, CallError::Protocol, "");
     };
     let mut parts = http::Response::new(()).into_parts().0;
     parts.status = status;

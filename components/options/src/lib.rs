@@ -58,6 +58,8 @@ pub struct Options {
     /// Switched by the user; the last word on one counts.
     pub quirks: Vec<(Quirk, bool)>,
     pub debug: bool,
+    /// Log the messages themselves.
+    pub log_bodies: bool,
     /// Write a recording on stderr, for the host. Never set in [`Shell::Native`].
     pub record: bool,
     /// Always empty in [`Shell::Component`].
@@ -161,6 +163,7 @@ impl Options {
             args.push(format!("--quirk={}={}", quirk.name(), if *on { "on" } else { "off" }));
         }
         args.extend(self.debug.then(|| "--debug".to_owned()));
+        args.extend(self.log_bodies.then(|| "--log-bodies".to_owned()));
         args.extend(self.host.record.as_ref().map(|_| table::RECORD.to_owned()));
         args.extend(["--".to_owned(), self.url.clone()]);
         args

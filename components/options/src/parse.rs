@@ -63,6 +63,7 @@ impl<'a> Draft<'a> {
             keep_alive: KeepAlive::Auto,
             quirks: Vec::new(),
             debug: debug(env),
+            log_bodies: false,
             record: false,
             host: HostOptions::default(),
         };
@@ -88,6 +89,7 @@ impl<'a> Draft<'a> {
         match (spec.kind, self.shell) {
             (Kind::Print(text), shell) => return Ok(Some(text(shell))),
             (Kind::Debug, _) => self.options.debug = true,
+            (Kind::LogBodies, _) => self.options.log_bodies = true,
             (Kind::Inner, _) => self.options.record = true,
             (Kind::Shared(key), _) => self.set(spec, key, &value_of(spec, inline, args)?)?,
             (Kind::Native(key), Shell::Native) => self.set_native(key, &value_of(spec, inline, args)?)?,
@@ -174,8 +176,12 @@ pub(crate) fn named(shell: Shell, arg: &str) -> Result<(&'static Spec, Option<St
     let spec = table::find(name).ok_or_else(|| unknown(shell, name))?;
     match (spec.kind, shell) {
         (Kind::Inner, Shell::Native) => Err(unknown(shell, name)),
-        (Kind::Print(_) | Kind::Debug | Kind::Inner, _) if inline.is_some() => Err(takes_no_value(spec)),
-        (Kind::Print(_) | Kind::Debug | Kind::Inner | Kind::Shared(_) | Kind::Native(_), _) => Ok((spec, inline)),
+        (Kind::Print(_) | Kind::Debug | Kind::LogBodies | Kind::Inner, _) if inline.is_some() => {
+            Err(takes_no_value(spec))
+        }
+        (Kind::Print(_) | Kind::Debug | Kind::LogBodies | Kind::Inner | Kind::Shared(_) | Kind::Native(_), _) => {
+            Ok((spec, inline))
+        }
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn parse(
                 Kind::Native(Native::Component) if shell == Shell::Native => {
                     replay.component = Some(value_of(spec, inline, args)?.into());
                 }
-                Kind::Shared(_) | Kind::Native(_) | Kind::Inner => return Err(useless(spec)),
+                Kind::LogBodies | Kind::Shared(_) | Kind::Native(_) | Kind::Inner => return Err(useless(spec)),
             }
         }
     }

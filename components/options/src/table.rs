@@ -9,6 +9,7 @@ use crate::{Quirk, Shell};
 pub(crate) enum Kind {
     Print(fn(Shell) -> String),
     Debug,
+    LogBodies,
     Shared(Shared),
     Native(Native),
     /// What the native host tells the component, and nobody else does.
@@ -64,7 +65,7 @@ impl Spec {
 
     fn offered_in(&self, shell: Shell) -> bool {
         match self.kind {
-            Kind::Print(_) | Kind::Debug | Kind::Shared(_) => true,
+            Kind::Print(_) | Kind::Debug | Kind::LogBodies | Kind::Shared(_) => true,
             Kind::Native(_) => shell == Shell::Native,
             Kind::Inner => false,
         }
@@ -107,13 +108,14 @@ const TABLE: &[Spec] = &[
     option(Kind::Shared(Shared::Quirk), "--quirk", &[], "NAME=on|off", "switch a tolerance for what peers get wrong (all on); repeatable"),
     option(Kind::Native(Native::AllowHost), "--allow-host", &[], "HOST[:PORT]", "also allow requests to HOST, without credentials; repeatable"),
     option(Kind::Native(Native::HeaderFile), "--header-file", &[], "FILE", "headers, one `Name: value` a line, # comments; repeatable"),
-    option(Kind::Native(Native::CaCert), "--ca-cert", &[], "FILE", "also trust the PEM certificates in FILE; repeatable"),
+    option(Kind::Native(Native::CaCert), "--ca-cert", &[], "FILE", "also trust the PEM certificates in FILE: a CA's, or the server's own; repeatable"),
     option(Kind::Native(Native::ClientCert), "--client-cert", &[], "FILE", "PEM client certificate chain; only the URL's own origin gets it"),
     option(Kind::Native(Native::ClientKey), "--client-key", &[], "FILE", "PEM private key of the client certificate"),
     option(Kind::Native(Native::Component), "--component", &[], "FILE", "run another build of the component (.wasm or .cwasm)"),
-    option(Kind::Native(Native::Record), "--record", &[], "FILE", "write the run to FILE, which must not exist, for a bug report; credentials are left out"),
+    option(Kind::Native(Native::Record), "--record", &[], "FILE", "write the run to FILE, or to FILE with a number if it exists, for a bug report; credentials are left out"),
     option(Kind::Inner, RECORD, &[], "", ""),
-    option(Kind::Debug, "--debug", &["-v", "--verbose"], "", "say on stderr what happens (also DEBUG=1)"),
+    option(Kind::Debug, "--debug", &["-v", "--verbose"], "", "log what happens to stderr: one line for each HTTP exchange (also DEBUG=1)"),
+    option(Kind::LogBodies, "--log-bodies", &[], "", "log the messages to stderr, both ways, without your credentials"),
     option(Kind::Print(version), "--version", &["-V"], "", "print the version"),
     option(Kind::Print(help), "--help", &["-h"], "", "print this help"),
 ];

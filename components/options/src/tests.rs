@@ -200,7 +200,12 @@ fn usage_errors_name_the_cause_and_the_remedy() {
         ("example.com/mcp", "write it as https://example.com/mcp"),
         ("ftp://a/b", "use http or https"),
         ("https://user:pw@a/", "--header"),
-        ("https://a:99999/", "not a URL"),
+        ("https://a:99999/", "port 99999 is not a number between 1 and 65535"),
+        ("http://[::1]:65536/", "port 65536 is not a number between 1 and 65535"),
+        ("http://a:0/", "port 0 is not a number between 1 and 65535"),
+        ("http://a:+1/", "port +1 is not a number between 1 and 65535"),
+        ("http://a:port/", "port port is not a number between 1 and 65535"),
+        ("http://a:/", "not a URL"),
         ("-", "not a"),
         ("--heder x:y https://a/", "did you mean --header?"),
         ("--zzzzzzzzzz https://a/", "see --help"),
@@ -218,6 +223,7 @@ fn usage_errors_name_the_cause_and_the_remedy() {
         ("--client-key c.pem https://a/", "--client-cert"),
         ("--allow-host a*b https://a/", "write HOST or HOST:PORT"),
         ("--allow-host a:b https://a/", "write HOST or HOST:PORT"),
+        ("--allow-host a:99999 https://a/", "write HOST or HOST:PORT"),
         ("-H authorization:x --bearer-token-env TOKEN https://a/", "given twice"),
     ];
     for (line, expected) in cases {
@@ -255,6 +261,7 @@ fn urls_are_passed_on_without_their_fragment() {
         ("https://example.com", "https://example.com/"),
         ("HTTP://127.0.0.1:8080/mcp?a=b#top", "http://127.0.0.1:8080/mcp?a=b"),
         ("http://[::1]:80/mcp", "http://[::1]:80/mcp"),
+        ("http://a:65535/mcp", "http://a:65535/mcp"),
         ("-- https://a/b", "https://a/b"),
     ];
     for (text, url) in cases {

@@ -1,7 +1,7 @@
 //! The server's URL and allowed hosts: what is accepted, and in which one
 //! spelling it is passed on.
 
-use http::Uri;
+use http::{Uri, uri::Authority};
 
 use crate::{AllowedHost, UsageError};
 
@@ -22,15 +22,26 @@ pub(crate) fn parse(text: &str) -> Result<String, UsageError> {
         }
         None => return Err(not_a_url(text)),
     }
-    if authority.host().is_empty() || !valid_port(authority) {
+    if authority.host().is_empty() {
         return Err(not_a_url(text));
     }
-    Ok(uri.to_string())
+    match port(authority) {
+        Ok(_) => Ok(uri.to_string()),
+        Err("") => Err(not_a_url(text)),
+        Err(port) => Err(UsageError::new(format!("the URL's port {port} is not a number between 1 and 65535"))),
+    }
 }
 
-/// A port that is present must be a number that fits; `http` leaves that open.
-fn valid_port(authority: &http::uri::Authority) -> bool {
-    authority.as_str().len() == authority.host().len() || authority.port_u16().is_some()
+/// The port, if there is one. The error is the text in its place: `http` accepts
+/// any.
+fn port(authority: &Authority) -> Result<Option<u16>, &str> {
+    let after_host = authority.as_str().strip_prefix(authority.host());
+    let Some(text) = after_host.and_then(|rest| rest.strip_prefix(':')) else { return Ok(None) };
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse() {
+        Ok(port @ 1..) if digits => Ok(Some(port)),
+        _ => Err(text),
+    }
 }
 
 /// Shows the text only where it cannot hold a credential.
@@ -47,9 +58,10 @@ fn not_a_url(text: &str) -> UsageError {
 /// `HOST` or `HOST:PORT`.
 pub(crate) fn allowed_host(text: &str) -> Result<AllowedHost, UsageError> {
     let wrong = || UsageError::new(format!("--allow-host `{text}` is not a host: write HOST or HOST:PORT"));
-    let authority: http::uri::Authority = text.parse().map_err(|_invalid| wrong())?;
-    if text.contains(['@', '*']) || authority.host().is_empty() || !valid_port(&authority) {
+    let authority: Authority = text.parse().map_err(|_invalid| wrong())?;
+    if text.contains(['@', '*']) || authority.host().is_empty() {
         return Err(wrong());
     }
-    Ok(AllowedHost { host: authority.host().to_ascii_lowercase(), port: authority.port_u16() })
+    let port = port(&authority).map_err(|_invalid| wrong())?;
+    Ok(AllowedHost { host: authority.host().to_ascii_lowercase(), port })
 }

@@ -45,16 +45,28 @@ pub(crate) enum News {
     Head(http::response::Parts),
     Chunk(Vec<u8>),
     End,
-    Failed(CallError),
+    Failed(Broken),
+}
+
+/// Why an exchange failed, and what the host says about it.
+pub(crate) struct Broken {
+    pub(crate) error: CallError,
+    pub(crate) words: String,
+}
+
+impl From<CallError> for Broken {
+    fn from(error: CallError) -> Self {
+        Self { error, words: String::new() }
+    }
 }
 
 impl Call {
-    pub(crate) fn start(request: Request<Bytes>, options: Option<RequestOptions>) -> Result<Self, CallError> {
+    pub(crate) fn start(request: Request<Bytes>, options: Option<RequestOptions>) -> Result<Self, Broken> {
         let (parts, body) = request.into_parts();
         let outgoing = outgoing(&parts, body.len())?;
         // To ask for the body of a request is to give it one, chunked and empty.
         let upload = if body.is_empty() { None } else { Some(outgoing.body().map_err(|()| CallError::Protocol)?) };
-        let future = outgoing_handler::handle(outgoing, options).map_err(|code| call_error(&code))?;
+        let future = outgoing_handler::handle(outgoing, options).map_err(broken)?;
         let download = Download::Head { ready: future.subscribe(), future };
         let upload = match upload {
             None => None,
@@ -129,22 +141,22 @@ impl Call {
             Download::Head { future, .. } => match future.get() {
                 None => News::Nothing,
                 Some(Ok(Ok(response))) => self.begin_body(response),
-                Some(Ok(Err(code))) => News::Failed(call_error(&code)),
-                Some(Err(())) => News::Failed(CallError::Protocol),
+                Some(Ok(Err(code))) => News::Failed(broken(code)),
+                Some(Err(())) => News::Failed(CallError::Protocol.into()),
             },
             Download::Body { stream, .. } => match stream.read(READ) {
                 Ok(bytes) if bytes.is_empty() => News::Nothing,
                 Ok(bytes) => News::Chunk(bytes),
                 Err(StreamError::Closed) => News::End,
-                Err(StreamError::LastOperationFailed(_)) => News::Failed(CallError::Reset),
+                Err(StreamError::LastOperationFailed(_)) => News::Failed(CallError::Reset.into()),
             },
         }
     }
 
     fn begin_body(&mut self, response: IncomingResponse) -> News {
-        let Some(head) = head(&response) else { return News::Failed(CallError::Protocol) };
-        let Ok(body) = response.consume() else { return News::Failed(CallError::Protocol) };
-        let Ok(stream) = body.stream() else { return News::Failed(CallError::Protocol) };
+        let Some(head) = head(&response) else { return News::Failed(CallError::Protocol.into()) };
+        let Ok(body) = response.consume() else { return News::Failed(CallError::Protocol.into()) };
+        let Ok(stream) = body.stream() else { return News::Failed(CallError::Protocol.into()) };
         self.download = Download::Body { ready: None, stream, _body: body, _response: response };
         News::Head(head)
     }
@@ -189,6 +201,19 @@ fn head(response: &IncomingResponse) -> Option<http::response::Parts> {
         }
     }
     Some(head)
+}
+
+/// A host that can tell more than a code does so in the codes that have room.
+fn broken(code: ErrorCode) -> Broken {
+    let error = call_error(&code);
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the others have no room for words")]
+    let words = match code {
+        ErrorCode::TlsAlertReceived(alert) => alert.alert_message,
+        ErrorCode::DnsError(payload) => payload.rcode,
+        ErrorCode::InternalError(words) => words,
+        _ => None,
+    };
+    Broken { error, words: words.unwrap_or_default() }
 }
 
 /// The distinction that matters: can the request have reached the server?

@@ -16,6 +16,7 @@ pub(crate) fn on_command(input: &Input<'_>) {
         | Input::End(_)
         | Input::Failed(..)
         | Input::Flushed(..)
+        | Input::Stop
         | Input::Shutdown => return,
     };
     if bytes.windows(COMMAND.len()).any(|piece| piece == COMMAND) {

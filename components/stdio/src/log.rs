@@ -1,8 +1,9 @@
 //! Stderr: one `[TAG] message` line a note. Ordinary events are told only when
-//! asked for. A note holds no secret, and nothing is added to it here.
+//! asked for. A note holds no secret, and nothing is added to it here. Messages
+//! are told only when asked for, too, without the credentials that we know.
 
 use mcp_proxy_core::{Blame, Note, Time};
-use mcp_proxy_words::{Throttle, counted, words};
+use mcp_proxy_words::{Throttle, counted, escaped, words};
 use std::io::Write;
 
 /// What is told.
@@ -46,6 +47,53 @@ impl Log {
         if unsaid > 0 {
             line(&format!("[LOG] {unsaid} more lines like these were left out"));
         }
+    }
+}
+
+/// The messages of a run.
+pub(crate) struct Bodies {
+    /// What may not be shown, where a peer says it back.
+    secrets: Vec<String>,
+}
+
+impl Bodies {
+    /// How much of a message is shown.
+    const MOST: usize = 2000;
+    /// A shorter word of a header may well be a part of something else.
+    const SHORTEST_SECRET: usize = 8;
+
+    pub(crate) fn new(headers: &[(String, String)]) -> Self {
+        let words = headers.iter().flat_map(|(_, value)| value.split([' ', '\t', ',', ';', '=']));
+        Self { secrets: words.filter(|word| word.len() >= Self::SHORTEST_SECRET).map(str::to_owned).collect() }
+    }
+
+    /// What the server is told.
+    pub(crate) fn sent(&self, body: &[u8]) {
+        if !body.is_empty() {
+            line(&format!("[BODY] > {}", self.shown(body)));
+        }
+    }
+
+    /// What the client is told: whole lines.
+    pub(crate) fn told(&self, lines: &[u8]) {
+        for said in lines.split(|byte| *byte == b'\n').filter(|said| !said.is_empty()) {
+            line(&format!("[BODY] < {}", self.shown(said)));
+        }
+    }
+
+    fn shown(&self, body: &[u8]) -> String {
+        // A letter takes four bytes at most, and a secret that is cut is not found.
+        let longest = self.secrets.iter().map(String::len).max().unwrap_or(0);
+        let beginning = body.get(..4 * Self::MOST + longest).unwrap_or(body);
+        let mut text = String::from_utf8_lossy(beginning).into_owned();
+        for secret in &self.secrets {
+            text = text.replace(secret, &"*".repeat(secret.len()));
+        }
+        let mut shown: String = text.chars().take(Self::MOST).flat_map(escaped).collect();
+        if text.chars().nth(Self::MOST).is_some() {
+            shown.push_str(&format!("… ({} bytes)", body.len()));
+        }
+        shown
     }
 }
 

@@ -21,6 +21,8 @@ use wasip2::cli::environment;
 
 /// Set by a host that goes on where a component breaks: write the journal.
 const JOURNAL: &str = "MCP_PROXY_JOURNAL";
+/// Set by the same: the end of a second stdin is the word to stop.
+const STOP: &str = "MCP_PROXY_STOP";
 /// Set by the same: the journal's last word about the session.
 const SESSION: &str = "MCP_PROXY_SESSION";
 
@@ -47,6 +49,9 @@ fn run(options: &Options, lookup: &dyn Fn(&str) -> Option<String>) -> ExitCode {
     let mut shell = shell::Shell::new(&config, options);
     if lookup(JOURNAL).is_some() {
         shell.keep_journal();
+    }
+    if lookup(STOP).is_some() {
+        shell.listen_for_stop();
     }
     if let Some(known) = lookup(SESSION).as_deref().and_then(Keepsake::from_line) {
         shell.resume(&known);
@@ -78,6 +83,7 @@ fn config(options: &Options) -> Result<Config, String> {
     config.retries = options.retries;
     config.max_message = options.max_message_bytes;
     config.drain_timeout = options.drain_timeout;
+    config.trace = options.debug;
     config.keep_alive = match options.keep_alive {
         KeepAlive::Auto => mcp_proxy_core::KeepAlive::Auto,
         KeepAlive::Off => mcp_proxy_core::KeepAlive::Off,

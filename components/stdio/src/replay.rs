@@ -83,10 +83,12 @@ impl<W: Write> Printer<W> {
             Input::Head(call, parts) => format!("#{} {}{}", call.0, parts.status, self.headers(&parts.headers)),
             Input::Chunk(call, bytes) => format!("#{} body: {}", call.0, self.body(bytes)),
             Input::End(call) => format!("#{} end of the response", call.0),
-            Input::Failed(call, error) => format!("#{} failed: {error}", call.0),
+            Input::Failed(call, error, "") => format!("#{} failed: {error}", call.0),
+            Input::Failed(call, error, words) => format!("#{} failed: {error}: {}", call.0, shown(words)),
             Input::Flushed(Sink::Side(Side::Client), count) => format!("client: took {count} bytes"),
             Input::Flushed(Sink::Call(call), count) => format!("#{} sent {count} bytes", call.0),
             Input::Flushed(Sink::Exchange(exchange), count) => format!("client {}: took {count} bytes", exchange.0),
+            Input::Stop => "told to stop".to_owned(),
             Input::Shutdown => "client: gone".to_owned(),
         };
         self.line(at, "->", &text)
@@ -95,9 +97,7 @@ impl<W: Write> Printer<W> {
     fn said(&mut self, at: Time, output: &Output) -> Result<(), Stop> {
         let text = match output {
             // The call itself, and its head, are there already.
-            Output::Note(Note::CallStarted { .. } | Note::CallAnswered { .. }) if self.level != Level::All => {
-                return Ok(());
-            }
+            Output::Note(Note::Exchange(_)) if self.level != Level::All => return Ok(()),
             Output::Write(Side::Client, bytes) => format!("client: {}", self.body(bytes)),
             Output::Call(call, request) => {
                 let (method, headers) = (request.method(), self.headers(request.headers()));

@@ -1,13 +1,13 @@
 //! The loop: carry out what the core asks, wait in one place, tell it what
 //! happened. The drain starts things and never waits for them.
 
-use crate::call::{Call, News};
+use crate::call::{Broken, Call, News};
 use crate::journal::Journal;
 use crate::limits::HostLimits;
-use crate::log::{Level, Log};
+use crate::log::{Bodies, Level, Log};
 use crate::output::Stdout;
 use crate::tape::Tape;
-use mcp_proxy_core::{CallError, CallId, Config, Exit, Input, Keepsake, Output, Proxy, Side, Sink, Source, Time};
+use mcp_proxy_core::{CallId, Config, Exit, Input, Keepsake, Output, Proxy, Side, Sink, Source, Time};
 use mcp_proxy_options::Options;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -33,6 +33,8 @@ const LEFT_OUT: u64 = 20;
 pub(crate) struct Shell {
     proxy: Proxy,
     stdin: Stdin,
+    /// Its end is the word to stop, from a host that has one.
+    stop: Option<Stdin>,
     stdout: Stdout,
     calls: BTreeMap<CallId, Call>,
     /// The calls that started, or brought something, since all were looked at.
@@ -43,6 +45,7 @@ pub(crate) struct Shell {
     /// When the last wait ended: one look at the clock serves all its facts.
     now: Time,
     log: Log,
+    bodies: Option<Bodies>,
     tape: Option<Tape>,
     journal: Option<Journal>,
     limits: HostLimits,
@@ -72,6 +75,7 @@ struct Look {
 #[derive(Clone, Copy)]
 enum Token {
     Stdin,
+    Stop,
     Stdout,
     Upload(CallId),
     Download(CallId),
@@ -81,12 +85,12 @@ enum Token {
 
 impl Shell {
     pub(crate) fn new(config: &Config, options: &Options) -> Self {
-        let stream = stdin::get_stdin();
         let now = now();
         let seed = random::get_random_u64();
         Self {
             proxy: Proxy::new(config, seed, now),
-            stdin: Stdin { ready: stream.subscribe(), stream },
+            stdin: Stdin::open(),
+            stop: None,
             stdout: Stdout::new(),
             calls: BTreeMap::new(),
             lively: BTreeSet::new(),
@@ -94,6 +98,7 @@ impl Shell {
             look: None,
             now,
             log: Log::new(if options.debug { Level::All } else { Level::Faults }),
+            bodies: options.log_bodies.then(|| Bodies::new(&options.headers)),
             tape: options.record.then(|| Tape::start(config, seed, now)),
             journal: None,
             limits: HostLimits::new(options.connect_timeout, options.request_timeout),
@@ -104,6 +109,11 @@ impl Shell {
     /// Tells the host what it needs if this component breaks.
     pub(crate) fn keep_journal(&mut self) {
         self.journal = Some(Journal::start(&mut self.proxy));
+    }
+
+    /// The host ends a second stdin where it wants the component to stop.
+    pub(crate) fn listen_for_stop(&mut self) {
+        self.stop = Some(Stdin::open());
     }
 
     /// Goes on with the session of a component that broke.
@@ -128,8 +138,14 @@ impl Shell {
             self.journal.iter_mut().for_each(|journal| journal.sync(&mut self.proxy));
             while let Some(output) = self.proxy.poll() {
                 match output {
-                    Output::Write(Side::Client, line) => self.stdout.push(line),
-                    Output::Call(id, request) => self.call(id, request),
+                    Output::Write(Side::Client, line) => {
+                        self.bodies.iter().for_each(|bodies| bodies.told(&line));
+                        self.stdout.push(line);
+                    }
+                    Output::Call(id, request) => {
+                        self.bodies.iter().for_each(|bodies| bodies.sent(request.body()));
+                        self.call(id, request);
+                    }
                     Output::Cancel(id) => self.forget(id),
                     Output::Note(note) => self.log.note(self.now, &note),
                     Output::Exit(exit) => return Some(exit),
@@ -167,7 +183,7 @@ impl Shell {
                 self.lively.insert(id);
                 self.upload(id);
             }
-            Err(error) => self.tell(Input::Failed(id, error)),
+            Err(Broken { error, words }) => self.tell(Input::Failed(id, error, &words)),
         }
     }
 
@@ -199,6 +215,7 @@ impl Shell {
         if self.proxy.wants(Source::Side(Side::Client)) {
             add(Token::Stdin, &self.stdin.ready);
         }
+        self.stop.iter().for_each(|stop| add(Token::Stop, &stop.ready));
         self.stdout.pollable().into_iter().for_each(|ready| add(Token::Stdout, ready));
         for (id, call) in ids.iter().filter_map(|id| Some((id, self.calls.get(id)?))) {
             call.upload().into_iter().for_each(|ready| add(Token::Upload(*id), ready));
@@ -251,6 +268,10 @@ impl Shell {
     fn ready(&mut self, token: Token) {
         match token {
             Token::Stdin => self.read_stdin(),
+            Token::Stop => {
+                self.stop = None;
+                self.tell(Input::Stop);
+            }
             Token::Stdout => {}
             Token::Upload(id) => self.upload(id),
             Token::Download(id) => self.read_call(id),
@@ -292,7 +313,7 @@ impl Shell {
                     self.forget(id);
                     return self.tell(Input::End(id));
                 }
-                News::Failed(error) => return self.fail(id, error),
+                News::Failed(broken) => return self.fail(id, &broken),
             }
             if !self.proxy.wants(Source::Call(id)) {
                 return;
@@ -300,9 +321,9 @@ impl Shell {
         }
     }
 
-    fn fail(&mut self, id: CallId, error: CallError) {
+    fn fail(&mut self, id: CallId, broken: &Broken) {
         self.forget(id);
-        self.tell(Input::Failed(id, error));
+        self.tell(Input::Failed(id, broken.error, &broken.words));
     }
 
     fn tell(&mut self, input: Input<'_>) {
@@ -329,6 +350,13 @@ impl Shell {
             }
         }
         ExitCode::SUCCESS
+    }
+}
+
+impl Stdin {
+    fn open() -> Self {
+        let stream = stdin::get_stdin();
+        Self { ready: stream.subscribe(), stream }
     }
 }
 

@@ -5,8 +5,8 @@ mod throttle;
 
 pub use throttle::{Throttle, counted};
 
-use mcp_proxy_core::wire::message::Fault;
-use mcp_proxy_core::{Blame, Note, Transport};
+use mcp_proxy_core::wire::message::{Fault, Id};
+use mcp_proxy_core::{Blame, Exchange, Note, Outcome, Transport};
 use std::time::Duration;
 
 /// The tag of a note, and what it says.
@@ -18,8 +18,7 @@ pub fn words(note: &Note) -> (&'static str, String) {
         Note::BadMembers { from, count } => (batch_tag(*from), batch_words(*count)),
         Note::StrayAnswer => ("CLIENT", own("the client answered a request that is not open")),
         Note::InitializeCancelled => ("CLIENT", own("initialize cannot be cancelled; ignored")),
-        Note::CallStarted { call, method } => ("HTTP", format!("#{} {method}", call.0)),
-        Note::CallAnswered { call, status } => ("HTTP", format!("#{} {status}", call.0)),
+        Note::Exchange(exchange) => ("HTTP", exchange_words(exchange)),
         Note::CallRepeated { wait, cause: Some(cause) } => ("HTTP", format!("{cause}: next try in {}", ms(*wait))),
         Note::CallRepeated { wait, cause: None } => ("HTTP", format!("the server is busy; next try in {}", ms(*wait))),
         Note::Undelivered { status: Some(status) } => {
@@ -42,7 +41,7 @@ pub fn words(note: &Note) -> (&'static str, String) {
         Note::ListenRefused(None) => ("SSE", own("no listening stream: not an event stream")),
         Note::ListenEnded(wait) => ("SSE", format!("the listening stream ended; again in {}", ms(*wait))),
         Note::StreamResumed(wait) => ("SSE", format!("a stream ended before its answer; resuming in {}", ms(*wait))),
-        Note::BadMessage(fault) => ("SSE", format!("the server sent no message: {}", fault_words(*fault))),
+        Note::BadMessage(fault) => ("SERVER", format!("the server sent no message: {}", fault_words(*fault))),
         Note::LateAnswer => ("SESSION", own("dropped an answer that nobody waits for")),
         Note::RepeatedAsk => ("SESSION", own("dropped a request that the server sent twice")),
         Note::AskDropped => {
@@ -50,6 +49,21 @@ pub fn words(note: &Note) -> (&'static str, String) {
         }
         Note::Unexpected(call) => ("BUG", format!("#{}: a fact about a call came out of turn", call.0)),
     }
+}
+
+/// `POST /mcp tools/call 7: 200 OK, 345 bytes in 12 ms (Streamable HTTP)`.
+fn exchange_words(exchange: &Exchange) -> String {
+    let Exchange { method, path, message, transport, status, outcome } = exchange;
+    let id = |id: &Option<Id>| id.as_ref().map_or_else(String::new, |id| format!(" {}", shown(id.text())));
+    let message = message.as_ref().map_or_else(String::new, |(method, of)| format!(" {}{}", shown(method), id(of)));
+    let status = status.map_or_else(String::new, |status| format!("{status}, "));
+    let outcome = match outcome {
+        Outcome::Listening => "listening".to_owned(),
+        Outcome::Ended(bytes, took) => format!("{bytes} bytes in {}", ms(*took)),
+        Outcome::Failed(error, took) => format!("{error} after {}", ms(*took)),
+        Outcome::Dropped(took) => format!("dropped after {}", ms(*took)),
+    };
+    format!("{method} {}{message}: {status}{outcome} ({})", shown(path), transport_words(*transport))
 }
 
 /// What a peer wrote, fit for a terminal and for a line: cut, and escaped where

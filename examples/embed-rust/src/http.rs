@@ -48,7 +48,7 @@ pub(crate) async fn read(call: u64, mut body: Incoming) -> News {
 }
 
 fn failed(call: u64, error: CallError) -> News {
-    (call, vec![Input::Failed((call, error))], None)
+    (call, vec![Input::Failed((call, error, String::new()))], None)
 }
 
 /// What matters most: can the request have reached the server?

@@ -201,6 +201,13 @@ impl fmt::Display for NameNotFound {
 
 impl std::error::Error for NameNotFound {}
 
+#[cfg(test)]
+impl NameNotFound {
+    pub(super) fn new(cause: &str) -> Self {
+        Self(io::Error::other(cause.to_owned()))
+    }
+}
+
 impl Service<Name> for Resolver {
     type Response = GaiAddrs;
     type Error = NameNotFound;

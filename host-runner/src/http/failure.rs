@@ -3,9 +3,15 @@
 //!
 //! | meaning | codes |
 //! |---|---|
-//! | nothing was sent | DNS-error, connection-refused, connection-timeout, destination-unavailable, TLS-*, connection-limit-reached (the server refused the stream unprocessed) |
-//! | may have been received | connection-terminated, HTTP-protocol-error, connection-read-timeout |
+//! | nothing was sent | DNS-error, connection-refused, connection-timeout, destination-unavailable, TLS-alert-received, connection-limit-reached (the server refused the stream unprocessed) |
+//! | may have been received | connection-terminated, HTTP-protocol-error, internal-error, connection-read-timeout |
 //! | refused here | HTTP-request-denied |
+//!
+//! The client should learn the cause, but few codes have room for words. Of those
+//! for TLS only TLS-alert-received has, so every TLS failure uses it; its alert-id
+//! is set only if the server sent an alert. DNS-error carries words in `rcode`, and
+//! internal-error says what HTTP-protocol-error cannot. Words are one short line
+//! without credentials.
 
 use std::{error::Error as StdError, io};
 
@@ -13,18 +19,41 @@ use ::http::Uri;
 use hyper_util::client::legacy;
 use wasmtime_wasi_http::Error;
 
-use super::{dial::NameNotFound, proxy::Way};
+use super::{dial::NameNotFound, hop::Http2WithoutTls, proxy::Way, trust};
 use crate::note;
+
+/// Longest cause in characters. A peer can make it long, with the names in its
+/// certificate.
+const LONGEST: usize = 300;
 
 /// Why there is no response.
 pub(super) fn of_exchange(uri: &Uri, via: Option<&Way>, error: &legacy::Error) -> Error {
-    let (code, cause) = if error.is_connect() { of_connect(error) } else { of_sent(error) };
+    let (mut code, cause) = if error.is_connect() { of_connect(error) } else { of_sent(error) };
     if let Some(cause) = cause {
         let host = uri.authority().map_or("?", |authority| authority.as_str());
-        let via = via.map_or_else(String::new, |way| format!(" through the proxy {}", way.proxy()));
+        let via = via.map_or_else(String::new, |way| format!(" through the proxy {}", way.address()));
         note::http(&format!("cannot connect to {host}{via}: {cause}"));
+        explain(&mut code, words(&format!("{cause}{via}")));
     }
     code
+}
+
+/// Adds the cause where the code has room for words.
+fn explain(code: &mut Error, words: String) {
+    use Error::{DnsError, InternalError, TlsAlertReceived};
+    if let TlsAlertReceived { alert_message: room, .. } | DnsError { rcode: room, .. } | InternalError(room) = code {
+        *room = Some(words);
+    }
+}
+
+/// One short line without control characters: part of a cause may be a peer's text.
+fn words(cause: &str) -> String {
+    let words = cause.split(|letter: char| letter.is_whitespace() || letter.is_control());
+    let line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(LONGEST) {
+        None => line,
+        Some(_) => line.chars().take(LONGEST - 1).chain(['…']).collect(),
+    }
 }
 
 /// Why a response's body stopped.
@@ -47,6 +76,9 @@ fn of_sent(error: &(dyn StdError + 'static)) -> (Error, Option<String>) {
         if let Some(error @ rustls::Error::AlertReceived(_)) = cause.downcast_ref() {
             return (of_tls(error), Some(tls_cause(error)));
         }
+        if cause.is::<Http2WithoutTls>() {
+            return (Error::InternalError(None), Some(cause.to_string()));
+        }
         if cause.downcast_ref().is_some_and(hyper::Error::is_parse) {
             return (Error::HttpProtocolError, None);
         }
@@ -61,9 +93,12 @@ fn of_connect(error: &(dyn StdError + 'static)) -> (Error, Option<String>) {
         if let Some(error) = cause.downcast_ref::<rustls::Error>() {
             return (of_tls(error), Some(tls_cause(error)));
         }
+        // While connecting, only TLS reads what the server sends.
+        if cause.is::<Http2WithoutTls>() {
+            return (Error::TlsAlertReceived { alert_id: None, alert_message: None }, Some(last));
+        }
         if cause.is::<NameNotFound>() {
-            let (rcode, info_code) = (Some("name not found".to_owned()), None);
-            return (Error::DnsError { rcode, info_code }, Some(last));
+            return (Error::DnsError { rcode: None, info_code: None }, Some(last));
         }
         if let Some(code) = cause.downcast_ref::<io::Error>().and_then(of_io) {
             return (code, Some(last));
@@ -86,20 +121,19 @@ fn of_io(error: &io::Error) -> Option<Error> {
 }
 
 fn of_tls(error: &rustls::Error) -> Error {
-    use rustls::Error::{AlertReceived, InvalidCertificate, NoCertificatesPresented};
-    if let AlertReceived(alert) = error {
-        return Error::TlsAlertReceived { alert_id: Some(u8::from(*alert)), alert_message: Some(format!("{alert:?}")) };
-    }
-    if matches!(error, InvalidCertificate(_) | NoCertificatesPresented) {
-        return Error::TlsCertificateError;
-    }
-    Error::TlsProtocolError
+    let alert_id = if let rustls::Error::AlertReceived(alert) = error { Some(u8::from(*alert)) } else { None };
+    Error::TlsAlertReceived { alert_id, alert_message: None }
 }
 
 fn tls_cause(error: &rustls::Error) -> String {
     use rustls::{AlertDescription, CertificateError, InvalidMessage};
     if *error == CertificateError::UnknownIssuer.into() {
-        return format!("{error}; a private CA is trusted with --ca-cert FILE");
+        return format!("{error}; --ca-cert FILE trusts a private CA, or the server's own certificate");
+    }
+    if trust::is_ca(error) {
+        return "the server's certificate is a CA (CaUsedAsEndEntity); \
+                --ca-cert FILE trusts it if FILE has exactly this certificate"
+            .to_owned();
     }
     if *error == rustls::Error::AlertReceived(AlertDescription::CertificateRequired) {
         return format!(
@@ -144,12 +178,57 @@ mod tests {
             (code(io(io::ErrorKind::TimedOut)), "ConnectionTimeout"),
             (code(io(io::ErrorKind::NetworkUnreachable)), "DestinationIpUnroutable"),
             (code(io(io::ErrorKind::ConnectionReset)), "DestinationUnavailable"),
-            (code(io::Error::other(io::Error::other(certificate))), "TlsCertificateError"),
-            (code(io::Error::other(alert)), "TlsAlertReceived"),
-            (code(rustls::Error::HandshakeNotComplete), "TlsProtocolError"),
+            (code(NameNotFound::new("unknown")), "DnsError"),
+            (code(io::Error::other(io::Error::other(certificate))), "TlsAlertReceived { alert_id: None"),
+            (code(io::Error::other(alert)), "TlsAlertReceived { alert_id: Some(116)"),
+            (code(rustls::Error::HandshakeNotComplete), "TlsAlertReceived { alert_id: None"),
+            (code(io::Error::other(Http2WithoutTls)), "TlsAlertReceived { alert_id: None"),
         ];
         for (code, expected) in cases {
             assert!(code.starts_with(expected), "{code} is not {expected}");
+        }
+    }
+
+    /// What a component is told about a failure.
+    fn told((mut code, cause): (Error, Option<String>)) -> String {
+        explain(&mut code, words(&cause.unwrap()));
+        format!("{code:?}")
+    }
+
+    #[test]
+    fn a_cause_is_told_where_the_code_has_room_for_it() {
+        let expired = rustls::Error::InvalidCertificate(rustls::CertificateError::Expired);
+        let alert = rustls::Error::AlertReceived(rustls::AlertDescription::HandshakeFailure);
+        let cases = [
+            (of_connect(&expired), r#"alert_message: Some("invalid peer certificate: Expired")"#),
+            (of_connect(&alert), r#"alert_id: Some(40), alert_message: Some("received fatal alert: "#),
+            (of_sent(&alert), r#"alert_id: Some(40), alert_message: Some("received fatal alert: "#),
+            (of_connect(&NameNotFound::new("no\nsuch  name")), r#"rcode: Some("no such name")"#),
+            (of_connect(&io::Error::from(io::ErrorKind::ConnectionRefused)), "ConnectionRefused"),
+            (
+                of_sent(&io::Error::other(Http2WithoutTls)),
+                r#"InternalError(Some("the server speaks HTTP/2 without TLS"#,
+            ),
+        ];
+        for (failure, expected) in cases {
+            let told = told(failure);
+            assert!(told.contains(expected), "{told} has no {expected}");
+        }
+    }
+
+    #[test]
+    fn words_are_one_short_line() {
+        let long = "ü".repeat(LONGEST + 1);
+        let cut = format!("{}…", "ü".repeat(LONGEST - 1));
+        let cases = [
+            ("a cause", "a cause"),
+            (" a\r\n\u{2028}cause\u{85}\t", "a cause"),
+            ("\x1b]0;a\x07b\u{9b}c\x00\x7f", "]0;a b c"),
+            (&long[2..], &long[2..]),
+            (&long, &cut),
+        ];
+        for (cause, expected) in cases {
+            assert_eq!(words(cause), expected, "{cause:?}");
         }
     }
 

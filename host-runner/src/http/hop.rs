@@ -1,13 +1,16 @@
 //! The byte stream to the server or to its proxy, before the server's own TLS:
 //! a TCP connection, or TLS over TCP where the proxy is an https one.
+//!
+//! A hop inspects the first bytes that it reads, since hyper says only that they
+//! are not HTTP/1.1, and drops them.
 
 use std::{
-    io,
+    fmt, io,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
-use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::rt::{Read, ReadBuf, ReadBufCursor, Write};
 use hyper_rustls::MaybeHttpsStream;
 use hyper_util::{
     client::legacy::connect::{Connected, Connection},
@@ -17,9 +20,14 @@ use tokio::net::TcpStream;
 
 pub(super) type Wire = MaybeHttpsStream<TokioIo<TcpStream>>;
 
+/// Size of the first read: most response heads fit.
+const FIRST: usize = 1024;
+
 pub(super) struct Hop {
     wire: Wire,
     role: Role,
+    /// The first bytes were read and inspected.
+    begun: bool,
 }
 
 /// Who is at the end of the wire.
@@ -31,9 +39,27 @@ pub(super) enum Role {
     Forwarder,
 }
 
+/// The server speaks HTTP/2 with prior knowledge (RFC 9113, section 3.3).
+#[derive(Debug)]
+pub(super) struct Http2WithoutTls;
+
 impl Hop {
     pub(super) fn new(wire: Wire, role: Role) -> Self {
-        Self { wire, role }
+        Self { wire, role, begun: false }
+    }
+
+    /// Reads into a buffer of our own, since hyper's can be written but not read.
+    fn poll_first(&mut self, cx: &mut Context<'_>, mut buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        let mut bytes = [0; FIRST];
+        let room = bytes.get_mut(..buffer.remaining().min(FIRST)).unwrap_or_default();
+        let mut first = ReadBuf::new(room);
+        ready!(Pin::new(&mut self.wire).poll_read(cx, first.unfilled()))?;
+        self.begun = true;
+        if is_settings(first.filled()) {
+            return Poll::Ready(Err(io::Error::other(Http2WithoutTls)));
+        }
+        buffer.put_slice(first.filled());
+        Poll::Ready(Ok(()))
     }
 
     fn wire(self: Pin<&mut Self>) -> Pin<&mut Wire> {
@@ -50,7 +76,11 @@ impl Connection for Hop {
 
 impl Read for Hop {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
-        self.wire().poll_read(cx, buffer)
+        let hop = self.get_mut();
+        if hop.begun {
+            return Pin::new(&mut hop.wire).poll_read(cx, buffer);
+        }
+        hop.poll_first(cx, buffer)
     }
 }
 
@@ -77,5 +107,74 @@ impl Write for Hop {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.wire().poll_write_vectored(cx, pieces)
+    }
+}
+
+/// Every HTTP/2 server sends a SETTINGS frame first (RFC 9113, section 3.4): on
+/// stream 0, and no acknowledgement. Neither HTTP/1.1 nor TLS begins with a zero.
+fn is_settings(bytes: &[u8]) -> bool {
+    matches!(bytes, [0, _, _, 4, 0, 0, 0, 0, 0, ..])
+}
+
+impl fmt::Display for Http2WithoutTls {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("the server speaks HTTP/2 without TLS (h2c), which is not supported")
+    }
+}
+
+impl std::error::Error for Http2WithoutTls {}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::poll_fn, io::Write as _, net::TcpListener};
+
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    #[test]
+    fn a_server_of_http_2_is_known_by_its_first_frame() {
+        let cases: [(&[u8], bool); 7] = [
+            (b"\0\0\0\x04\0\0\0\0\0", true),
+            (b"\0\0\x12\x04\0\0\0\0\0\0\x03\0\0\0\x64", true),
+            (b"\0\0\0\x04\x01\0\0\0\0", false),
+            (b"\0\0\x08\x07\0\0\0\0\0", false),
+            (b"\0\0\0\x04", false),
+            (b"HTTP/1.1 200 OK\r\n", false),
+            (b"\x16\x03\x03\0\x04\0\0\0\0", false),
+        ];
+        for (bytes, expected) in cases {
+            assert_eq!(is_settings(bytes), expected, "{bytes:?}");
+        }
+    }
+
+    /// All that a hop reads from a server that sends `bytes`, in pieces of `size` at most.
+    async fn read(bytes: &[u8], size: usize) -> io::Result<Vec<u8>> {
+        let server = TcpListener::bind("127.0.0.1:0")?;
+        let tcp = TcpStream::connect(server.local_addr()?).await?;
+        server.accept()?.0.write_all(bytes)?;
+        let mut hop = Hop::new(Wire::Http(TokioIo::new(tcp)), Role::Server);
+        let mut read = Vec::new();
+        loop {
+            let mut piece = vec![0; size];
+            let mut buffer = ReadBuf::new(&mut piece);
+            poll_fn(|cx| Pin::new(&mut hop).poll_read(cx, buffer.unfilled())).await?;
+            if buffer.filled().is_empty() {
+                return Ok(read);
+            }
+            read.extend_from_slice(buffer.filled());
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_not_http_2_is_read_as_it_comes() {
+        for length in [0, 1, FIRST - 1, FIRST, FIRST + 1, 5 * FIRST] {
+            let bytes: Vec<u8> = b"HTTP/1.1 200 OK\r\n".iter().copied().cycle().take(length).collect();
+            for size in [7, FIRST, 8 * FIRST] {
+                assert_eq!(read(&bytes, size).await.unwrap(), bytes, "{length} {size}");
+            }
+        }
+        let error = read(b"\0\0\0\x04\0\0\0\0\0", 8192).await.unwrap_err();
+        assert!(error.get_ref().unwrap().is::<Http2WithoutTls>(), "{error}");
     }
 }

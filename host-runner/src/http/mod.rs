@@ -16,6 +16,7 @@ mod policy;
 mod pool;
 mod proxy;
 mod tls;
+mod trust;
 
 use std::{future::ready, sync::Arc, time::Duration};
 
@@ -56,6 +57,9 @@ impl Http {
         let policy = Arc::new(Policy::new(&options.url, &options.host.allow_hosts)?);
         let proxies = Arc::new(Proxies::from_variables(env));
         proxies.check(&options.url)?;
+        if let Some(text) = proxies.described(&options.url).filter(|_| options.debug) {
+            note::http(&text);
+        }
         let tls = tls::Tls::new(&options.host)?;
         let dialer = Dialer::new(policy.clone(), proxies.clone(), tls, options.connect_timeout);
         let credentials = Credentials::new(&options.headers)?;

@@ -18,6 +18,8 @@ use mcp_proxy_options::UsageError;
 pub(super) struct Proxies {
     /// `None` where no variable applies, which is the common case and then costs nothing.
     matcher: Option<Matcher>,
+    /// Whether a variable is set for plain http, and one for https.
+    set: [bool; 2],
     /// Why the variable for plain http, and that for https, cannot be used.
     faults: [Option<Unusable>; 2],
 }
@@ -42,10 +44,9 @@ pub(super) enum Way {
 
 impl Way {
     /// The proxy, without its password.
-    pub(super) fn proxy(&self) -> &Uri {
-        match self {
-            Self::Forward { proxy } | Self::Tunnel { proxy, .. } | Self::Socks { proxy, .. } => proxy,
-        }
+    pub(super) fn address(&self) -> String {
+        let (Self::Forward { proxy } | Self::Tunnel { proxy, .. } | Self::Socks { proxy, .. }) = self;
+        proxy.to_string().trim_end_matches('/').to_owned()
     }
 }
 
@@ -60,19 +61,30 @@ impl Proxies {
         let set = |name: &str| get(name).filter(|(_, value)| !value.is_empty());
         let chosen = ["HTTP_PROXY", "HTTPS_PROXY"].map(|name| set(name).or_else(|| set("ALL_PROXY")));
         let no = get("NO_PROXY").map(|(_, value)| value).unwrap_or_default();
+        let set = chosen.each_ref().map(Option::is_some);
         // The matcher takes `*` for names only, curl for addresses too.
-        if chosen.iter().all(Option::is_none) || no.split(',').any(|entry| entry.trim() == "*") {
-            return Self { matcher: None, faults: [None, None] };
+        if set == [false; 2] || no.split(',').any(|entry| entry.trim() == "*") {
+            return Self { matcher: None, set, faults: [None, None] };
         }
         let [http, https] = chosen.map(|variable| variable.map_or_else(Setting::default, Setting::new));
         let matcher = Matcher::builder().http(http.proxy).https(https.proxy).no(no).build();
-        Self { matcher: Some(matcher), faults: [http.fault, https.fault] }
+        Self { matcher: Some(matcher), set, faults: [http.fault, https.fault] }
     }
 
     /// Refuses a variable that applies to `url` and names no proxy.
     pub(super) fn check(&self, url: &str) -> Result<(), UsageError> {
         let way = url.parse().map_or(Ok(None), |uri| self.way(&uri));
         way.map(drop).map_err(|fault| UsageError::new(fault.to_string()))
+    }
+
+    /// The way to `url` in words, or `None` if no variable is set for its scheme.
+    pub(super) fn described(&self, url: &str) -> Option<String> {
+        let uri = url.parse().ok()?;
+        match self.way(&uri).ok()? {
+            Some(way) => Some(format!("through the proxy {}", way.address())),
+            None if *of_scheme(&self.set, &uri) => Some("not through the proxy: NO_PROXY exempts the URL".to_owned()),
+            None => None,
+        }
     }
 
     /// `None`: connect directly.
@@ -105,10 +117,13 @@ impl Proxies {
         let Some(found) = self.matcher.as_ref().and_then(|matcher| matcher.intercept(uri)) else {
             return Ok(None);
         };
-        let [http, https] = &self.faults;
-        let fault = if uri.scheme() == Some(&Scheme::HTTPS) { https } else { http };
-        fault.clone().map_or(Ok(Some(found)), Err)
+        of_scheme(&self.faults, uri).clone().map_or(Ok(Some(found)), Err)
     }
+}
+
+/// The one that applies of two values, for plain http and for https.
+fn of_scheme<'a, T>([http, https]: &'a [T; 2], uri: &Uri) -> &'a T {
+    if uri.scheme() == Some(&Scheme::HTTPS) { https } else { http }
 }
 
 /// What a variable says to the matcher.
@@ -288,6 +303,28 @@ mod tests {
         ];
         for (variables, url, usable) in cases {
             assert_eq!(proxies(variables).check(url).is_ok(), usable, "{variables:?} {url}");
+        }
+    }
+
+    #[test]
+    fn the_way_is_described_without_a_password() {
+        let through: &[_] = &[("ALL_PROXY", "http://user:s3cret@p:1/s3cret")];
+        let exempt: &[_] = &[("HTTPS_PROXY", "http://user:s3cret@p:1"), ("NO_PROXY", "a.example")];
+        let all: &[_] = &[("HTTP_PROXY", "http://p:1"), ("no_proxy", "*")];
+        let directly = Some("not through the proxy: NO_PROXY exempts the URL");
+        let cases = [
+            (through, "https://a.example/mcp", Some("through the proxy http://p:1")),
+            (&[("HTTP_PROXY", "socks5h://u:s3cret@p:1")], "http://a.example/", Some("through the proxy socks5h://p:1")),
+            (exempt, "https://a.example/mcp", directly),
+            (exempt, "https://b.example/mcp", Some("through the proxy http://p:1")),
+            (exempt, "http://a.example/mcp", None),
+            (all, "http://127.0.0.1/", directly),
+            (all, "https://127.0.0.1/", None),
+            (&[("NO_PROXY", "*")], "http://a.example/", None),
+            (&[], "http://a.example/", None),
+        ];
+        for (variables, url, expected) in cases {
+            assert_eq!(proxies(variables).described(url).as_deref(), expected, "{variables:?} {url}");
         }
     }
 

@@ -1,5 +1,5 @@
-//! TLS: the system's roots plus `--ca-cert`, and a client certificate, which only
-//! the URL's own origin gets. The user's files are read at start, so that a wrong
+//! TLS: the system's roots plus `--ca-cert` (`trust`), and a client certificate, which
+//! only the URL's own origin gets. The user's files are read at start, so that a wrong
 //! path is a usage error; the system's roots are loaded at the first https
 //! connection, since they take milliseconds.
 //!
@@ -13,11 +13,13 @@ use std::{
 
 use mcp_proxy_options::{ClientIdentity, HostOptions, UsageError};
 use rustls::{
-    ClientConfig, RootCertStore,
+    ClientConfig, ConfigBuilder, RootCertStore,
+    client::WantsClientCert,
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 
+use super::trust::Trust;
 use crate::note;
 
 #[derive(Clone)]
@@ -83,11 +85,7 @@ impl Tls {
 
 impl Inner {
     fn build(&self, peer: Peer) -> Result<ClientConfig, String> {
-        let provider = Arc::new(ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?
-            .with_root_certificates(self.roots()?);
+        let builder = self.trusting()?;
         let mut config = match (peer, &self.identity) {
             (Peer::Proxy, _) => return Ok(builder.with_no_client_auth()),
             (Peer::Allowed, _) | (Peer::Own, None) => builder.with_no_client_auth(),
@@ -97,6 +95,20 @@ impl Inner {
         };
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(config)
+    }
+
+    /// A configuration as far as it says whom to trust.
+    fn trusting(&self) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, String> {
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?;
+        if self.extra_roots.is_empty() {
+            return Ok(builder.with_root_certificates(self.roots()?));
+        }
+        let trust = Trust::new(self.roots()?, self.extra_roots.clone(), provider);
+        let trust = trust.map_err(|error| format!("--ca-cert: {error}"))?;
+        Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(trust)))
     }
 
     fn roots(&self) -> Result<Arc<RootCertStore>, String> {

@@ -8,7 +8,7 @@ use memchr::memmem::Finder;
 /// A shorter word may well be a part of something else.
 const SHORTEST: usize = 8;
 
-pub(super) struct Mask(Vec<Secret>);
+pub struct Mask(Vec<Secret>);
 
 struct Secret {
     finder: Finder<'static>,
@@ -18,7 +18,7 @@ struct Secret {
 
 impl Mask {
     /// Each word counts: that of `Bearer TOKEN` which matters is the second.
-    pub(super) fn new<'a>(secrets: impl IntoIterator<Item = &'a [u8]>) -> Self {
+    pub fn new<'a>(secrets: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let words = secrets.into_iter().flat_map(|secret| secret.split(|byte| b" \t,;=".contains(byte)));
         let words = words.filter(|word| word.len() >= SHORTEST);
         // In a text of the recording, and in a JSON text of that.
@@ -26,7 +26,7 @@ impl Mask {
     }
 
     /// Covers every secret in a line.
-    pub(super) fn cover(&self, line: &mut Vec<u8>) {
+    pub fn cover(&self, line: &mut Vec<u8>) {
         for Secret { finder, length } in &self.0 {
             let found: Vec<usize> = finder.find_iter(line).collect();
             for at in found.into_iter().rev() {

@@ -3,7 +3,8 @@
 //! is in a line is the component's business; the host only sees to it that the
 //! file is new, so that nothing is overwritten and no link is followed, that no
 //! one else can read it, and that the user's credentials, which the component
-//! does not know, are not in it either.
+//! does not know, are not in it either. A client starts the same command line
+//! every time, so where FILE exists the recording gets a number (`run-2.jsonl`).
 
 mod mask;
 
@@ -13,10 +14,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use mask::Mask;
+pub use mask::Mask;
 
 use crate::note;
 
+/// How many numbers are tried.
+const MOST_FILES: u32 = 1000;
 /// A shorter piece of a path is a name.
 const SHORTEST_SEGMENT: usize = 16;
 
@@ -30,11 +33,14 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Begins a recording in `path`, where nothing is yet. No line of it will
-    /// have one of the `secrets` inside.
+    /// Begins a recording in `path`, or beside it if that exists. No line of it
+    /// will have one of the `secrets` inside.
     pub fn new<'a>(path: &Path, secrets: impl IntoIterator<Item = &'a [u8]>) -> io::Result<Self> {
-        let file = Some(open(path)?);
-        Ok(Self { path: path.to_owned(), file, lines: 0, mask: Mask::new(secrets) })
+        let (used, file) = create(path)?;
+        if used != path {
+            note::line(&format!("[RECORD] {} exists: the recording goes to {}", path.display(), used.display()));
+        }
+        Ok(Self { path: used, file: Some(file), lines: 0, mask: Mask::new(secrets) })
     }
 
     /// Writes one line, which ends with LF.
@@ -61,6 +67,32 @@ pub fn keys(url: &str) -> impl Iterator<Item = &[u8]> {
     segments.chain(values).map(str::as_bytes)
 }
 
+/// Creates `path`, or the first of its numbered names that does not exist.
+fn create(path: &Path) -> io::Result<(PathBuf, File)> {
+    if is_no_file(path) {
+        return Err(taken("this is not a file: name one"));
+    }
+    let numbers = (2..=MOST_FILES).map(|number| numbered(path, number));
+    for name in std::iter::once(path.to_owned()).chain(numbers) {
+        match open(&name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            opened => return opened.map(|file| (name, file)),
+        }
+    }
+    Err(taken("this file and its numbers up to 1000 exist: remove some, or name another file"))
+}
+
+/// `run.jsonl`, `run-2.jsonl`, and so on.
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
 /// Only ever a file that did not exist. The system looks and creates in one
 /// step, and follows no link in place of the file, also none that dangles.
 fn open(path: &Path) -> io::Result<File> {
@@ -68,20 +100,15 @@ fn open(path: &Path) -> io::Result<File> {
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map_err(|error| match error.kind() == io::ErrorKind::AlreadyExists {
-        true => taken(path),
-        false => error,
-    })
+    options.open(path)
 }
 
-/// What is in the way, and what to do about it.
-fn taken(path: &Path) -> io::Error {
-    let found = fs::symlink_metadata(path).map(|found| found.file_type());
-    let remedy = match found {
-        Ok(found) if found.is_symlink() => "this is a symbolic link, which is not followed: name a new file",
-        Ok(found) if !found.is_file() => "this is not a file: name a new one",
-        Ok(_) | Err(_) => "this file exists and is not overwritten: name a new one, or remove it first",
-    };
+/// A user who names a folder or a device does not want a file beside it.
+fn is_no_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| !found.is_file() && !found.is_symlink())
+}
+
+fn taken(remedy: &str) -> io::Error {
     io::Error::new(io::ErrorKind::AlreadyExists, remedy)
 }
 
@@ -114,22 +141,41 @@ mod tests {
         assert_eq!(found("https://h/s/0123456789abcdef/mcp?a=b&c"), ["0123456789abcdef", "b", "c"]);
     }
 
+    fn used(path: &Path) -> String {
+        let recording = Recording::new(path, []).unwrap();
+        recording.path.file_name().unwrap().to_str().unwrap().to_owned()
+    }
+
     fn refusal(path: &Path) -> String {
         Recording::new(path, []).err().unwrap().to_string()
     }
 
     #[test]
     fn what_is_there_is_not_overwritten() {
-        let path = folder("taken").join("run");
+        let folder = folder("taken");
+        let path = folder.join("run.x.log");
         fs::write(&path, "something that was there before").unwrap();
-        assert!(refusal(&path).contains("remove it first"), "{}", refusal(&path));
-        assert_eq!(fs::read_to_string(&path).unwrap(), "something that was there before");
-        assert!(refusal(path.parent().unwrap()).contains("not a file"));
-        fs::remove_file(&path).unwrap();
+        fs::create_dir(folder.join("run.x-3.log")).unwrap();
         let first = Recording::new(&path, []).unwrap();
-        assert!(refusal(&path).contains("remove it first"), "two recordings must not share a file");
-        drop(first);
-        fs::remove_dir_all(path.parent().unwrap()).unwrap();
+        assert!(first.path.ends_with("run.x-2.log"));
+        assert_eq!(used(&path), "run.x-4.log", "two recordings must not share a file");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "something that was there before");
+        assert!(refusal(&folder).contains("not a file"));
+        let names = ["plain", ".hidden"].map(|name| [used(&folder.join(name)), used(&folder.join(name))].join(" "));
+        assert_eq!(names, ["plain plain-2", ".hidden .hidden-2"]);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn numbers_have_an_end() {
+        let folder = folder("many");
+        let path = folder.join("run");
+        for number in 2..=MOST_FILES {
+            fs::write(numbered(&path, number), "").unwrap();
+        }
+        assert_eq!(used(&path), "run");
+        assert!(refusal(&path).contains("remove some"), "{}", refusal(&path));
+        fs::remove_dir_all(folder).unwrap();
     }
 
     #[cfg(unix)]
@@ -138,10 +184,11 @@ mod tests {
         let folder = folder("link");
         let (aim, link) = (folder.join("aim"), folder.join("link"));
         std::os::unix::fs::symlink(&aim, &link).unwrap();
-        assert!(refusal(&link).contains("symbolic link"), "a link that dangles: {}", refusal(&link));
+        std::os::unix::fs::symlink(&aim, folder.join("link-2")).unwrap();
+        assert_eq!(used(&link), "link-3", "a link that dangles");
         assert!(!aim.exists());
         fs::write(&aim, "kept").unwrap();
-        assert!(refusal(&link).contains("symbolic link"), "{}", refusal(&link));
+        assert_eq!(used(&link), "link-4");
         assert_eq!(fs::read_to_string(&aim).unwrap(), "kept");
         fs::remove_dir_all(folder).unwrap();
     }

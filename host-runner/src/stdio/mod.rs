@@ -11,11 +11,13 @@ mod fd;
 mod input;
 mod output;
 mod stderr;
+mod stop;
 mod writer;
 
 pub use input::Input;
 pub use output::Output;
 pub use stderr::Stderr;
+pub use stop::{Stdin, Stop};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -20,7 +20,7 @@ use super::lock;
 use crate::{
     journal::{self, Journal},
     note,
-    record::Recording,
+    record::{Mask, Recording},
 };
 
 const RECORD: u8 = 0x1e;
@@ -32,22 +32,36 @@ const PERMIT: usize = 64 * 1024;
 pub struct Stderr(Arc<Mutex<Splitter>>);
 
 impl Stderr {
-    pub fn new(mut recording: Option<Recording>, journal: Option<Journal>) -> Self {
+    /// With a `mask`, lines for people are covered by it.
+    pub fn new(mut recording: Option<Recording>, journal: Option<Journal>, mask: Option<Arc<Mask>>) -> Self {
         let keep = move |kind: u8, line: Vec<u8>| match (kind, &mut recording, &journal) {
             (RECORD, Some(recording), _) => recording.write(line),
             (journal::SEPARATOR, _, Some(journal)) => journal.line(line.trim_ascii_end()),
             _ => {}
         };
-        Self(Arc::new(Mutex::new(Splitter::new(Notes, keep))))
+        Self(Arc::new(Mutex::new(Splitter::new(Notes { mask, line: Vec::new() }, keep))))
     }
 }
 
 /// Lines for people.
-struct Notes;
+struct Notes {
+    mask: Option<Arc<Mask>>,
+    /// What has come of a line that is to be covered as a whole.
+    line: Vec<u8>,
+}
 
 impl Write for Notes {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        note::write(bytes);
+        let Some(mask) = &self.mask else {
+            note::write(bytes);
+            return Ok(bytes.len());
+        };
+        self.line.extend_from_slice(bytes);
+        if self.line.ends_with(b"\n") {
+            mask.cover(&mut self.line);
+            note::write(&self.line);
+            self.line.clear();
+        }
         Ok(bytes.len())
     }
 

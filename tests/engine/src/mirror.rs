@@ -94,8 +94,9 @@ pub fn input(input: &Input<'_>) -> machine::Input {
         }),
         Input::Chunk(call, bytes) => machine::Input::Chunk((call.0, bytes.to_vec())),
         Input::End(call) => machine::Input::End(call.0),
-        Input::Failed(call, error) => machine::Input::Failed((call.0, call_error(*error))),
+        Input::Failed(call, error, words) => machine::Input::Failed((call.0, call_error(*error), (*words).to_owned())),
         Input::Flushed(sink, count) => machine::Input::Flushed((written(*sink), *count as u64)),
+        Input::Stop => machine::Input::Stop,
         Input::Shutdown => machine::Input::Shutdown,
     }
 }

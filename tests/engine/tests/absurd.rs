@@ -142,7 +142,8 @@ impl Host {
     fn fact(&mut self) -> Input {
         match self.dice.below(1000) {
             0..3 => Input::Eof(Side::Client),
-            3..5 => Input::Shutdown,
+            3 => Input::Stop,
+            4 => Input::Shutdown,
             5..100 => Input::Tick,
             100..400 => Input::Bytes((Side::Client, self.line())),
             400..650 => Input::Head(self.head()),
@@ -151,7 +152,7 @@ impl Host {
             720..740 => Input::Flushed((Sink::Exchange(self.id()), self.number())),
             740..850 => Input::Chunk((self.id(), self.body())),
             850..900 => Input::End(self.id()),
-            900..940 => Input::Failed((self.id(), self.error())),
+            900..940 => Input::Failed((self.id(), self.error(), self.words())),
             940..970 => Input::Flushed((Sink::Side(Side::Client), self.number())),
             _ => Input::Flushed((Sink::Call(self.id()), self.number())),
         }
@@ -253,6 +254,10 @@ impl Host {
     fn error(&mut self) -> CallError {
         use CallError as E;
         self.dice.one_of(&[E::Refused, E::Unresolved, E::ConnectTimeout, E::Tls, E::Denied, E::Reset, E::Protocol])
+    }
+
+    fn words(&mut self) -> String {
+        String::from_utf8_lossy(&self.noise()).into_owned()
     }
 
     /// Bytes that mean nothing; seldom many.

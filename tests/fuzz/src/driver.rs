@@ -295,7 +295,7 @@ impl<'a> Driver<'a> {
         let error = if headed { CallError::Reset } else { error };
         self.live.remove(&call);
         self.over.insert(call);
-        self.tell(Input::Failed(call, error));
+        self.tell(Input::Failed(call, error, ""));
     }
 
     fn wait(&mut self) {
@@ -327,7 +327,7 @@ impl<'a> Driver<'a> {
             let before = self.said.len();
             self.tell(Input::Chunk(call, b"data: {}\n\n"));
             self.tell(Input::End(call));
-            self.tell(Input::Failed(call, CallError::Refused));
+            self.tell(Input::Failed(call, CallError::Refused, ""));
             assert_eq!(self.said.len(), before, "a late fact about {call:?}");
         }
     }
@@ -339,6 +339,7 @@ impl<'a> Driver<'a> {
                 self.gone = true;
                 self.tell(Input::Shutdown);
             }
+            2 => self.tell(Input::Stop),
             _ => {}
         }
     }

@@ -137,7 +137,7 @@ impl Shell {
         let Some(call) = call else { return };
         let response = Response::builder().status(status).header("content-type", kind).header("set-cookie", session);
         let Ok(response) = response.header("mcp-session-id", session).body(()) else {
-            return self.tell(Input::Failed(call, mcp_proxy_core::CallError::Protocol));
+            return self.tell(Input::Failed(call, mcp_proxy_core::CallError::Protocol, ""));
         };
         self.tell(Input::Head(call, response.into_parts().0));
         body.chunks(16 << 10).for_each(|chunk| self.tell(Input::Chunk(call, chunk)));

@@ -55,7 +55,7 @@ impl World {
             Input::Head(call, parts) => Input::Head(self.inside(call)?, parts),
             Input::Chunk(call, bytes) => Input::Chunk(self.inside(call)?, bytes),
             Input::End(call) => Input::End(self.inside(call)?),
-            Input::Failed(call, error) => Input::Failed(self.inside(call)?, error),
+            Input::Failed(call, error, words) => Input::Failed(self.inside(call)?, error, words),
             Input::Flushed(Sink::Call(call), bytes) => Input::Flushed(Sink::Call(self.inside(call)?), bytes),
             other @ (Input::Tick
             | Input::Bytes(..)
@@ -63,6 +63,7 @@ impl World {
             | Input::Request(..)
             | Input::Gone(_)
             | Input::Flushed(..)
+            | Input::Stop
             | Input::Shutdown) => other,
         })
     }

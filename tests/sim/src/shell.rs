@@ -86,7 +86,7 @@ impl World {
             }
             Piece::Failed(error) => {
                 self.calls.failed(call, error);
-                self.tell(Input::Failed(call, error));
+                self.tell(Input::Failed(call, error, ""));
             }
         }
     }
@@ -244,6 +244,7 @@ fn shown(input: &Input<'_>) -> String {
         | Input::End(_)
         | Input::Failed(..)
         | Input::Flushed(..)
+        | Input::Stop
         | Input::Shutdown => format!("{input:?}"),
     }
 }

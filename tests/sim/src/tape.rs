@@ -90,6 +90,7 @@ impl Recording {
             | Input::End(_)
             | Input::Failed(..)
             | Input::Flushed(..)
+            | Input::Stop
             | Input::Shutdown => return,
         };
         let shown = headers.get("mcp-session-id").map(|id| format!("{id:?}"));

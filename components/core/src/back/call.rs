@@ -57,6 +57,8 @@ pub(crate) struct Call {
     pub(crate) uploaded: usize,
     /// The length of the response body, where the head tells it.
     pub(crate) length: Option<usize>,
+    /// The encoding of the response body, where the head tells one.
+    pub(crate) encoding: Option<String>,
 }
 
 /// Where a call stands.
@@ -76,11 +78,21 @@ pub(crate) enum State {
     /// The end of a body that should be the answer.
     AwaitBody(StatusCode, Vec<u8>),
     /// The end of a body that says why not.
-    AwaitReason(StatusCode, Vec<u8>),
+    AwaitReason(Reason),
     /// The answer, on the stream of an HTTP+SSE session.
     AwaitAnswer(Exchange),
     /// The end of a body that does not matter.
     AwaitEnd,
+}
+
+/// Why the server does not do what was asked.
+#[derive(Debug)]
+pub(crate) struct Reason {
+    pub(crate) status: StatusCode,
+    /// What it wants to be shown.
+    pub(crate) challenge: Option<String>,
+    /// The beginning of the body.
+    pub(crate) body: Vec<u8>,
 }
 
 /// Whether the response to a call is still coming in.
@@ -141,6 +153,7 @@ impl Call {
             offered: None,
             uploaded: 0,
             length: None,
+            encoding: None,
         }
     }
 
@@ -158,7 +171,7 @@ impl Call {
             State::AwaitHead
             | State::AwaitEvents(_)
             | State::AwaitBody(..)
-            | State::AwaitReason(..)
+            | State::AwaitReason(_)
             | State::AwaitAnswer(Exchange::Running)
             | State::AwaitEnd => false,
         }
@@ -191,7 +204,7 @@ impl Call {
             State::AwaitReconnect(_)
             | State::AwaitEvents(_)
             | State::AwaitBody(..)
-            | State::AwaitReason(..)
+            | State::AwaitReason(_)
             | State::AwaitAnswer(_)
             | State::AwaitEnd => 0,
         }
@@ -204,11 +217,19 @@ impl Call {
         room.and_then(|room| piece.get(..room)).unwrap_or(piece)
     }
 
+    /// Why nothing in the response is the answer.
+    pub(crate) fn no_answer(&self) -> String {
+        let plain = || "its body is not the answer".to_owned();
+        self.encoding.as_ref().map_or_else(plain, |encoding| {
+            format!("its body is compressed (Content-Encoding: {encoding}), which the proxy did not ask for")
+        })
+    }
+
     /// Bytes of the response held back.
     pub(crate) fn partial(&self) -> usize {
         match &self.state {
             State::AwaitEvents(sse) => sse.held(),
-            State::AwaitBody(_, body) | State::AwaitReason(_, body) => body.len(),
+            State::AwaitBody(_, body) | State::AwaitReason(Reason { body, .. }) => body.len(),
             State::AwaitRetry(_)
             | State::AwaitReconnect(_)
             | State::AwaitEndpoint
@@ -236,6 +257,7 @@ impl Call {
     /// The longest silence that is acceptable.
     pub(crate) fn patience(&self, limits: &Limits) -> Option<Duration> {
         match self.errand() {
+            Errand::Listen if matches!(self.state, State::AwaitReason(_)) => Some(AFTERGLOW),
             Errand::Listen | Errand::Stream => None,
             Errand::Settled => Some(AFTERGLOW),
             Errand::KeepAlive(_) => Some(PULSE),
@@ -281,7 +303,7 @@ impl Call {
             | State::AwaitHead
             | State::AwaitEvents(_)
             | State::AwaitBody(..)
-            | State::AwaitReason(..)
+            | State::AwaitReason(_)
             | State::AwaitAnswer(_)
             | State::AwaitEnd => None,
         };

@@ -7,6 +7,7 @@ use super::call::{Call, State};
 use super::detect::Link;
 use super::http::{HttpBack, Report};
 use super::meaning::{LONGEST_URL, Way};
+use super::reopen::Reopenings;
 use crate::backoff;
 use crate::boundary::{CallError, CallId};
 use crate::era::legacy::Session;
@@ -20,11 +21,6 @@ use http::StatusCode;
 use std::time::Duration;
 use url::Url;
 
-/// A stream that was open for this long was no failure.
-const LASTING: Duration = Duration::from_secs(60);
-/// After so many brief streams in a row the next one waits for a request.
-const MOST_REOPENINGS: u32 = 6;
-
 /// How long a message is given whose session ended while it was being posted.
 const STRANDED: Duration = Duration::from_secs(5);
 
@@ -36,11 +32,7 @@ pub(crate) struct Channel {
     greeted: bool,
     /// A gateway strips the beginning of the path, and the server does not know.
     prefixed: bool,
-    /// When the stream opened, and how many in a row did not last.
-    opened: Time,
-    brief: u32,
-    /// How long the last one asked us to stay away.
-    hint: Option<Duration>,
+    pub(super) reopenings: Reopenings,
     /// What led here, while it is only a guess.
     guess: Option<Attempt>,
 }
@@ -136,7 +128,8 @@ impl HttpBack {
         };
         let Link::Sse(channel) = &mut self.link else { return };
         channel.gate = Gate::Open(url);
-        (channel.opened, channel.guess) = (now, None);
+        channel.reopenings.opened(now);
+        channel.guess = None;
         self.reports.push_back(Report::Note(Note::StreamOpened));
         for id in self.ids(|call| matches!(call.state, State::AwaitEndpoint)) {
             if let Some(call) = self.take(id) {
@@ -193,10 +186,7 @@ impl HttpBack {
             let why = "its event stream ended before it named an endpoint";
             return self.not_opened(Failure::body(StatusCode::OK, why, &[]));
         }
-        if now.since(channel.opened) >= LASTING {
-            channel.brief = 0;
-        }
-        channel.hint = stream.cursor.hint;
+        channel.reopenings.lost(now, stream.cursor.hint);
         self.pulse.cut(now, stream.heard);
         self.reports.push_back(Report::Note(Note::StreamLost));
         self.reports.push_back(Report::SessionEnded);
@@ -212,15 +202,6 @@ impl HttpBack {
                 self.stream_lost(now, &stream, Some(CallError::Reset));
             }
         }
-    }
-
-    /// How long to wait before a session that has ended, or could not be opened
-    /// again, is opened again; `None`: until it is needed.
-    pub(crate) fn reopening(&mut self) -> Option<Duration> {
-        let Link::Sse(channel) = &mut self.link else { return None };
-        let tries = channel.brief;
-        channel.brief = tries.saturating_add(1);
-        (tries < MOST_REOPENINGS).then(|| backoff::reconnect(tries, tries, channel.hint, &mut self.rng))
     }
 
     /// Nothing that was sent into the session will be answered. What has not
@@ -245,7 +226,11 @@ impl HttpBack {
             }
             self.drop_exchange(id, &call);
             let sent = !call.unsent_message();
-            let failure = if sent { Failure::stream(error) } else { Failure::call(error.unwrap_or(CallError::Reset)) };
+            let failure = if sent {
+                Failure::stream(error)
+            } else {
+                Failure::call(error.unwrap_or(CallError::Reset), "", &call.url)
+            };
             let again = match call.errand() {
                 Errand::Request { repeatable, .. } => *repeatable || !sent,
                 Errand::Initialize(_) | Errand::Notification => true,

@@ -7,13 +7,15 @@ use super::call::{Call, State};
 use super::channel::{Channel, Gate};
 use super::http::{HttpBack, Report};
 use super::meaning::Way;
+use super::refusals;
+use super::reopen::Reopenings;
 use crate::boundary::CallId;
 use crate::config::Transport;
 use crate::failure::{Attempt, Failure};
 use crate::note::Note;
 use crate::time::Time;
-use crate::wire::message::{self, Kind, Parsed};
 use http::StatusCode;
+use std::time::Duration;
 
 /// What is known of the server.
 #[derive(Debug)]
@@ -21,7 +23,7 @@ pub(crate) enum Link {
     /// Nothing yet.
     Unknown,
     /// It speaks Streamable HTTP.
-    Streamable,
+    Streamable(Reopenings),
     /// It speaks HTTP+SSE, or that is being tried.
     Sse(Channel),
 }
@@ -30,7 +32,7 @@ impl Link {
     pub(super) fn new(transport: Transport) -> Self {
         match transport {
             Transport::Auto => Self::Unknown,
-            Transport::StreamableHttp => Self::Streamable,
+            Transport::StreamableHttp => Self::Streamable(Reopenings::default()),
             Transport::Sse => Self::Sse(Channel::default()),
         }
     }
@@ -41,7 +43,7 @@ impl HttpBack {
     pub(crate) fn transport(&self) -> Transport {
         match self.link {
             Link::Unknown => Transport::Auto,
-            Link::Streamable => Transport::StreamableHttp,
+            Link::Streamable(_) => Transport::StreamableHttp,
             Link::Sse(_) => Transport::Sse,
         }
     }
@@ -57,10 +59,34 @@ impl HttpBack {
         self.open_stream(now);
     }
 
+    /// How long to wait before a session that has ended, or could not be opened
+    /// again, is opened again; `None`: until it is needed.
+    pub(crate) fn reopening(&mut self) -> Option<Duration> {
+        match &mut self.link {
+            Link::Unknown => None,
+            Link::Streamable(reopenings) | Link::Sse(Channel { reopenings, .. }) => reopenings.next(&mut self.rng),
+        }
+    }
+
+    /// The server can be heard on its listening stream.
+    pub(super) fn listening(&mut self, now: Time, call: &Call) {
+        if let (Link::Streamable(reopenings), false) = (&mut self.link, call.cursor.opened) {
+            reopenings.opened(now);
+        }
+    }
+
+    /// The session of the listening stream is lost.
+    pub(super) fn listen_lost(&mut self, now: Time, call: Call) {
+        if let Link::Streamable(reopenings) = &mut self.link {
+            reopenings.lost(now, call.cursor.hint);
+        }
+        self.reports.push_back(Report::ListenLost(call.session));
+    }
+
     /// A message was answered in the response to it.
     pub(super) fn found_streamable(&mut self) {
         if matches!(self.link, Link::Unknown) {
-            self.link = Link::Streamable;
+            self.link = Link::Streamable(Reopenings::default());
         }
     }
 
@@ -68,49 +94,21 @@ impl HttpBack {
     /// call back if it does not.
     pub(super) fn try_sse(&mut self, now: Time, call: Call, failure: &Failure, body: &[u8]) -> Option<Call> {
         let status = failure.data.http_status.and_then(|status| StatusCode::from_u16(status).ok());
-        let telling = status.is_some_and(|status| may_be_sse(status, body));
+        let handshake = call.errand().handshake();
+        let telling = status.is_some_and(|status| refusals::may_be_sse(handshake, status, body));
         if call.way != Way::Message || !telling || !call.errand().wants_answer() {
             return Some(call);
         }
         match &self.link {
-            Link::Streamable => return Some(call),
+            Link::Streamable(_) => return Some(call),
             Link::Sse(_) => {}
             Link::Unknown => {
-                self.link = Link::Sse(Channel::guessed(Attempt::new("POST", failure), call.errand().handshake()));
+                self.link = Link::Sse(Channel::guessed(Attempt::new("POST", failure), handshake));
                 self.reports.push_back(Report::Note(Note::SseTried(status)));
             }
         }
         let id = self.new_id();
         self.dispatch(now, id, call);
         None
-    }
-}
-
-/// A server that knows only HTTP+SSE may refuse a message like this. One that
-/// answers in JSON-RPC has understood the message.
-fn may_be_sse(status: StatusCode, body: &[u8]) -> bool {
-    let parsed = message::parse(body.to_vec());
-    let answer = matches!(parsed, Ok(Parsed::One(message)) if matches!(message.kind, Kind::Response { .. }));
-    matches!(status.as_u16(), 400 | 404 | 405 | 406 | 415 | 501) && !answer
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_telling_refusals_without_a_json_rpc_body_lead_to_sse() {
-        let leads = |status, body: &str| may_be_sse(StatusCode::from_u16(status).unwrap(), body.as_bytes());
-        for status in [400, 404, 405, 406, 415, 501] {
-            assert!(leads(status, "<html>no</html>"), "{status}");
-            assert!(leads(status, ""), "{status}");
-            assert!(
-                !leads(status, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no"}}"#),
-                "{status}"
-            );
-        }
-        for status in [401, 403, 407, 408, 409, 410, 413, 422, 429, 500, 502, 503, 504] {
-            assert!(!leads(status, ""), "{status}");
-        }
     }
 }

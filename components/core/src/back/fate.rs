@@ -1,7 +1,8 @@
 //! What becomes of a call that did not simply go well: sent again, resumed,
 //! given up. Every way ends in exactly one report, or in a wait with a time.
 
-use super::call::{Call, Cursor, Exchange, State};
+use super::call::{Call, Cursor, Exchange, Reason, State};
+use super::challenge::challenge;
 use super::gone;
 use super::http::{HttpBack, Report};
 use super::meaning::{self, Way};
@@ -31,7 +32,7 @@ impl HttpBack {
         self.reports.push_back(Report::Stop(id));
         call.hops += 1;
         if call.hops > MOST_HOPS {
-            return self.fail(&call, Failure::body(status, "it redirects in a circle", &[]));
+            return self.fail(&call, Failure::body(status, "it redirects in a circle", &[]).undelivered());
         }
         call.url = url;
         call.parcel.attempts -= u32::from(call.way != Way::Stream);
@@ -49,28 +50,39 @@ impl HttpBack {
         self.again(now, call, wait, None);
     }
 
-    pub(super) fn refusal(&mut self, id: CallId, call: Call, status: StatusCode, headers: &HeaderMap) {
-        if let (true, Some(target)) = (status.is_redirection(), meaning::target(&call.url, headers)) {
+    /// The server does not do what was asked; its body may say why.
+    pub(super) fn refusal(&mut self, now: Time, id: CallId, call: Call, status: StatusCode, headers: &HeaderMap) {
+        let reason = Reason { status, challenge: challenge(headers), body: Vec::new() };
+        let redirect = Some(status).filter(StatusCode::is_redirection).and(meaning::target(&call.url, headers));
+        if call.way == Way::Stream && *call.errand() != Errand::Stream && !may_be_lost(&call, status) {
             self.reports.push_back(Report::Stop(id));
-            let why = format!("it redirects to {}://{}, which is not followed", target.scheme(), target.authority());
-            return self.fail(&call, Failure::body(status, &why, &[]).undelivered());
+            self.no_stream(now, call, &reason);
+        } else if let Some(target) = redirect {
+            self.reports.push_back(Report::Stop(id));
+            self.fail(&call, Failure::redirected(status, &target));
+        } else {
+            self.keep(id, call, State::AwaitReason(reason));
         }
-        self.keep(id, call, State::AwaitReason(status, Vec::new()));
     }
 
-    /// A GET brought no event stream.
-    pub(super) fn no_stream(&mut self, now: Time, id: CallId, call: Call, status: StatusCode) {
-        self.reports.push_back(Report::Stop(id));
+    /// A GET for messages brought no event stream.
+    fn no_stream(&mut self, now: Time, call: Call, reason: &Reason) {
+        let status = reason.status;
+        if *call.errand() != Errand::Listen {
+            let mut failure = Failure::stream(None);
+            failure.data.http_status = Some(status.as_u16());
+            return self.fail(&call, failure);
+        }
+        let unknown = status == StatusCode::NOT_FOUND
+            || (self.config.quirks.session_gone && gone::says_gone(status, &reason.body));
         // A server that had the stream open may take the new one for a second.
         let again = match status.as_u16() {
             409 => true,
             400 => call.cursor.opened,
             _ => passes(status),
         };
-        if *call.errand() != Errand::Listen {
-            let mut failure = Failure::stream(None);
-            failure.data.http_status = Some(status.as_u16());
-            self.fail(&call, failure);
+        if may_be_lost(&call, status) && unknown {
+            self.listen_lost(now, call);
         } else if again {
             self.reconnect(now, call);
         } else {
@@ -80,7 +92,8 @@ impl HttpBack {
     }
 
     /// A call failed before its response began.
-    pub(super) fn unreached(&mut self, now: Time, mut call: Call, error: CallError) {
+    pub(super) fn unreached(&mut self, now: Time, mut call: Call, error: CallError, words: &str) {
+        let failure = Failure::call(error, words, &call.url);
         if *call.errand() == Errand::Settled {
             return;
         }
@@ -88,7 +101,7 @@ impl HttpBack {
             return self.reconnect(now, call);
         }
         if *call.errand() == Errand::Stream {
-            return self.stream_unreached(now, call, Failure::call(error), error.passing());
+            return self.stream_unreached(now, call, failure, error.passing());
         }
         if call.way == Way::Stream {
             call.cursor.unreached += 1;
@@ -98,7 +111,7 @@ impl HttpBack {
             return self.reconnect(now, call);
         }
         if call.stranded.is_some() && error.before_sending() {
-            return self.session_gone(call, Failure::call(error));
+            return self.session_gone(call, failure);
         }
         let harmless = error.before_sending() || call.errand().repeatable();
         if harmless && error.passing() && call.parcel.attempts <= self.config.retries {
@@ -108,7 +121,7 @@ impl HttpBack {
             let wait = backoff::retry(call.parcel.attempts - 1, &mut self.rng);
             return self.again(now, call, wait, Some(error));
         }
-        self.fail(&call, Failure::call(error));
+        self.fail(&call, failure);
     }
 
     /// A response that was to bring the answer ended or broke without it.
@@ -130,7 +143,11 @@ impl HttpBack {
             let wait = backoff::retry(call.parcel.attempts - 1, &mut self.rng);
             return self.again(now, call, wait, error.or(Some(CallError::Reset)));
         }
-        self.fail(&call, Failure::stream(error));
+        let failure = match &call.encoding {
+            None => Failure::stream(error),
+            Some(_) => Failure::body(StatusCode::OK, &call.no_answer(), &[]),
+        };
+        self.fail(&call, failure);
     }
 
     pub(super) fn reconnect(&mut self, now: Time, mut call: Call) {
@@ -148,13 +165,18 @@ impl HttpBack {
         self.keep(id, call, State::AwaitReconnect(now.after(wait)));
     }
 
-    pub(super) fn body_over(&mut self, id: CallId, call: Call, status: StatusCode, body: Vec<u8>) {
+    pub(super) fn body_over(&mut self, now: Time, id: CallId, mut call: Call, status: StatusCode, body: Vec<u8>) {
         if self.says_gone(&call, status, &body) {
             return self.session_gone(call, Failure::body(status, "the session is gone", &body));
         }
         if body.trim_ascii().is_empty() {
-            return self.fail(&call, Failure::body(status, "there is no answer in it", &[]));
+            let failure = Failure::body(status, "there is no answer in it", &[]);
+            // The server may have acted on the message all the same.
+            call.parcel.delivered = Delivered::Maybe;
+            let Some(call) = self.try_sse(now, call, &failure, &body) else { return };
+            return self.fail(&call, failure);
         }
+        self.found_streamable();
         // The call stays for the moment in which its answer is looked at. Nothing
         // is under way for it that could be dropped.
         self.keep(id, call, State::AwaitAnswer(Exchange::Over));
@@ -179,13 +201,17 @@ impl HttpBack {
     /// The body of a call, which began like this, has been looked at.
     pub(crate) fn body_read(&mut self, id: CallId, status: StatusCode, beginning: &[u8]) {
         let Some(call) = self.calls.get(id).filter(|call| call.errand().wants_answer()) else { return };
-        let failure = call.parcel.failure(Failure::body(status, "its body is not the answer", beginning));
+        let failure = call.parcel.failure(Failure::body(status, &call.no_answer(), beginning));
         self.reports.push_back(Report::Failed(call.errand().clone(), failure));
         self.settle(id);
     }
 
-    pub(super) fn reason_over(&mut self, now: Time, call: Call, status: StatusCode, body: Vec<u8>) {
-        let failure = Failure::status(status, &body);
+    pub(super) fn reason_over(&mut self, now: Time, call: Call, reason: Reason) {
+        if call.way == Way::Stream && *call.errand() != Errand::Stream {
+            return self.no_stream(now, call, &reason);
+        }
+        let Reason { status, body, challenge, .. } = reason;
+        let failure = Failure::status(status, &body).challenged(challenge);
         if *call.errand() == Errand::Stream {
             let failure =
                 if status.is_success() { Failure::body(status, "it is no event stream", &body) } else { failure };
@@ -199,8 +225,13 @@ impl HttpBack {
         self.reports.push_back(Report::Refused(call.parcel.errand, failure, body));
     }
 
-    pub(super) fn expire(&mut self, now: Time, id: CallId, call: Call, why: Why) {
+    pub(super) fn expire(&mut self, now: Time, id: CallId, mut call: Call, why: Why) {
         self.drop_exchange(id, &call);
+        if *call.errand() == Errand::Listen
+            && let State::AwaitReason(reason) = std::mem::replace(&mut call.state, State::AwaitEnd)
+        {
+            return self.no_stream(now, call, &reason);
+        }
         if matches!(call.errand(), Errand::KeepAlive(_)) {
             self.pulse_lost(now, call.sent);
         }
@@ -211,7 +242,7 @@ impl HttpBack {
             | State::AwaitBody(..)
             | State::AwaitReconnect(_)
             | State::AwaitAnswer(Exchange::Running | Exchange::Over) => Phase::Stream,
-            State::AwaitRetry(_) | State::AwaitHead | State::AwaitReason(..) | State::AwaitEnd => Phase::Response,
+            State::AwaitRetry(_) | State::AwaitHead | State::AwaitReason(_) | State::AwaitEnd => Phase::Response,
         };
         let (what, limit, option) = match why {
             Why::FirstByte => {
@@ -247,6 +278,14 @@ impl HttpBack {
         let failure = call.parcel.failure(failure);
         self.reports.push_back(Report::Failed(call.errand().clone(), failure));
     }
+}
+
+/// A refusal of the listening stream may mean that the server has lost the session.
+/// A stream that was never open tells nothing: many servers have none, and say so
+/// with 404.
+fn may_be_lost(call: &Call, status: StatusCode) -> bool {
+    let listened = *call.errand() == Errand::Listen && call.session.id.is_some() && call.cursor.opened;
+    listened && (status == StatusCode::NOT_FOUND || gone::may_say(status))
 }
 
 /// Trying again later may help.

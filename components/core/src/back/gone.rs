@@ -35,6 +35,11 @@ const SHAPES: &[Shape] = &[
     Shape(200, &["unknown session"]),
 ];
 
+/// Whether a body with this status can say so.
+pub(super) fn may_say(status: StatusCode) -> bool {
+    SHAPES.iter().any(|Shape(code, _)| *code == status.as_u16())
+}
+
 /// Does a response with this body say that the session is gone? A success
 /// must be an error of JSON-RPC to say so.
 pub(super) fn says_gone(status: StatusCode, body: &[u8]) -> bool {

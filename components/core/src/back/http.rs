@@ -2,12 +2,12 @@
 //! A call that is to be sent again gets a new id at once and waits under it,
 //! so that no fact about the old exchange can reach it.
 
-use super::call::{Call, Exchange, Limits, State};
+use super::call::{Call, Exchange, Limits, Reason, State};
 use super::calls::Calls;
 use super::cookies::Cookies;
 use super::detect::Link;
 use super::gone;
-use super::meaning::{Meaning, Way, content_length, meaning};
+use super::meaning::{EVENT_STREAM, Meaning, Way, content_length, encoding, is_type, meaning};
 use super::pulse::Pulse;
 use super::request::{SESSION_ID, request};
 use crate::boundary::{CallError, CallId};
@@ -76,6 +76,8 @@ pub(crate) enum Report {
     SessionGone(Parcel, Session, Failure),
     /// The session has ended with its stream.
     SessionEnded,
+    /// The server does not know the session that its listening stream was for.
+    ListenLost(Session),
     Note(Note),
 }
 
@@ -120,7 +122,6 @@ impl HttpBack {
             return self.unexpected(id, call);
         }
         let way = call.way;
-        self.reports.push_back(Report::Note(Note::CallAnswered { call: id, status }));
         if *call.errand() == Errand::Settled && !status.is_success() {
             return self.reports.push_back(Report::Stop(id));
         }
@@ -138,6 +139,9 @@ impl HttpBack {
         match meaning(call.errand(), way, in_session, &call.url, status, headers) {
             Meaning::Posted => self.keep(id, call.taken(), State::AwaitAnswer(Exchange::Running)),
             Meaning::Events => {
+                if *call.errand() == Errand::Listen {
+                    self.listening(now, &call);
+                }
                 call.cursor.opened = true;
                 self.keep(id, call.taken(), State::AwaitEvents(Sse::new(self.config.max_message)));
             }
@@ -147,7 +151,7 @@ impl HttpBack {
             }
             Meaning::Body => self.keep(id, call.taken(), State::AwaitBody(status, Vec::new())),
             Meaning::Accepted if !self.config.quirks.any_success && status != StatusCode::ACCEPTED => {
-                self.refusal(id, call, status, headers);
+                self.refusal(now, id, call, status, headers);
             }
             Meaning::Accepted => {
                 let errand = std::mem::replace(&mut call.parcel.errand, Errand::Settled);
@@ -160,10 +164,7 @@ impl HttpBack {
                 self.reports.push_back(Report::Stop(id));
                 self.session_gone(call, Failure::status(status, &[]));
             }
-            Meaning::Refusal | Meaning::Redirect(_) if way == Way::Stream && *call.errand() != Errand::Stream => {
-                self.no_stream(now, id, call, status);
-            }
-            Meaning::Refusal | Meaning::Redirect(_) => self.refusal(id, call, status, headers),
+            Meaning::Refusal | Meaning::Redirect(_) => self.refusal(now, id, call, status, headers),
         }
     }
 
@@ -175,7 +176,7 @@ impl HttpBack {
         if !matches!(self.link, Link::Sse(_)) {
             self.pulse.beat(now);
         }
-        call.length = content_length(headers);
+        (call.length, call.encoding) = (content_length(headers), encoding(headers));
         if self.config.quirks.cookies {
             self.cookies.take(&call.url, headers);
         }
@@ -187,13 +188,14 @@ impl HttpBack {
         }
         call.cursor.unreached = 0;
         // A server that sent us there, and is there, is asked there from now on.
-        if call.hops > 0 && call.way != Way::Post {
+        if call.hops > 0 && (call.way == Way::Message || *call.errand() == Errand::Stream) {
             self.config.url.clone_from(&call.url);
         }
-        match call.way {
-            Way::Post => self.endpoint_proven(&call.url),
-            Way::Message if call.errand().wants_answer() => self.found_streamable(),
-            Way::Message | Way::Stream => {}
+        let answers = call.way == Way::Message && call.errand().wants_answer();
+        if call.way == Way::Post {
+            self.endpoint_proven(&call.url);
+        } else if answers && (!call.errand().handshake() || is_type(headers, EVENT_STREAM)) {
+            self.found_streamable();
         }
     }
 
@@ -201,7 +203,8 @@ impl HttpBack {
     /// what that event leads to must happen before the one after it is read.
     pub(crate) fn chunk(&mut self, now: Time, id: CallId, chunk: &mut &[u8]) {
         let piece = std::mem::take(chunk);
-        let Self { calls, reports, config, pulse, .. } = self;
+        let mut whole = None;
+        let Self { calls, config, pulse, .. } = self;
         let event = calls.change(id, |call| {
             call.heard = now;
             let of_session = *call.errand() == Errand::Stream;
@@ -209,7 +212,7 @@ impl HttpBack {
                 pulse.beat(now);
             }
             let State::AwaitEvents(sse) = &mut call.state else {
-                reports.extend(read(id, call, piece, config.max_message));
+                whole = read(id, call, piece, config.max_message);
                 return None;
             };
             *chunk = piece;
@@ -222,6 +225,10 @@ impl HttpBack {
             }
             Some((event, of_session))
         });
+        if matches!(whole, Some(Report::Body(..))) {
+            self.found_streamable();
+        }
+        self.reports.extend(whole);
         match event.flatten() {
             Some((event, true)) => self.stream_event(now, id, event),
             Some((event, false)) => self.message_event(id, event),
@@ -248,11 +255,11 @@ impl HttpBack {
         let Some(mut call) = self.take(id) else { return };
         match std::mem::replace(&mut call.state, State::AwaitEnd) {
             State::AwaitEvents(_) => self.stream_over(now, call, None),
-            State::AwaitBody(status, body) => self.body_over(id, call, status, body),
-            State::AwaitReason(status, body) => self.reason_over(now, call, status, body),
+            State::AwaitBody(status, body) => self.body_over(now, id, call, status, body),
+            State::AwaitReason(reason) => self.reason_over(now, call, reason),
             State::AwaitAnswer(Exchange::Running) => self.keep(id, call, State::AwaitAnswer(Exchange::Over)),
             State::AwaitEnd => {}
-            State::AwaitHead => self.unreached(now, call, CallError::Protocol),
+            State::AwaitHead => self.unreached(now, call, CallError::Protocol, ""),
             state @ (State::AwaitRetry(_)
             | State::AwaitReconnect(_)
             | State::AwaitEndpoint
@@ -263,14 +270,14 @@ impl HttpBack {
         }
     }
 
-    pub(crate) fn failed(&mut self, now: Time, id: CallId, error: CallError) {
+    pub(crate) fn failed(&mut self, now: Time, id: CallId, error: CallError, words: &str) {
         let Some(mut call) = self.take(id) else { return };
         match std::mem::replace(&mut call.state, State::AwaitEnd) {
             State::AwaitEvents(_) | State::AwaitBody(..) => self.stream_over(now, call, Some(error)),
-            State::AwaitReason(status, body) => self.reason_over(now, call, status, body),
+            State::AwaitReason(reason) => self.reason_over(now, call, reason),
             State::AwaitAnswer(Exchange::Running) => self.keep(id, call, State::AwaitAnswer(Exchange::Over)),
             State::AwaitEnd => {}
-            State::AwaitHead => self.unreached(now, call, error),
+            State::AwaitHead => self.unreached(now, call, error, words),
             state @ (State::AwaitRetry(_)
             | State::AwaitReconnect(_)
             | State::AwaitEndpoint
@@ -445,7 +452,6 @@ impl HttpBack {
         call.parcel.attempts += u32::from(way != Way::Stream);
         (call.state, call.way, call.sent, call.uploaded) = (State::AwaitHead, way, now, 0);
         let request = request(&self.config, &self.cookies, &call);
-        self.reports.push_back(Report::Note(Note::CallStarted { call: id, method: request.method().clone() }));
         self.reports.push_back(Report::Start(id, request));
         self.put(id, call);
     }
@@ -488,7 +494,7 @@ fn read(id: CallId, call: &mut Call, piece: &[u8], most: usize) -> Option<Report
             call.state = State::AwaitEnd;
             Some(Report::TooLong(id, None))
         }
-        State::AwaitReason(_, body) => {
+        State::AwaitReason(Reason { body, .. }) => {
             let room = LONGEST_REASON.saturating_sub(body.len()).min(piece.len());
             body.extend_from_slice(piece.get(..room).unwrap_or_default());
             None

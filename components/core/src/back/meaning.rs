@@ -1,10 +1,13 @@
 //! What a response head means for an errand. A pure table: no state, no time.
 
+use crate::failure::one_line;
 use crate::parcel::Errand;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, StatusCode};
 use std::time::Duration;
 use url::Url;
+
+pub(super) const EVENT_STREAM: &str = "text/event-stream";
 
 /// A longer place is not gone to.
 pub(super) const LONGEST_URL: usize = 8 << 10;
@@ -51,14 +54,17 @@ pub(crate) fn meaning(
     status: StatusCode,
     headers: &HeaderMap,
 ) -> Meaning {
-    let events = is_type(headers, "text/event-stream");
+    let events = is_type(headers, EVENT_STREAM);
     match (status.as_u16(), way) {
         (200..=299, Way::Stream) if events => Meaning::Events,
         (200..=299, Way::Message | Way::Post) if !errand.wants_answer() => Meaning::Accepted,
         (200..=299, Way::Post) => Meaning::Posted,
         (200..=299, Way::Message) if events => Meaning::Events,
         (200..=299, Way::Message) => Meaning::Body,
-        (307 | 308, _) => redirect(url, headers).map_or(Meaning::Refusal, Meaning::Redirect),
+        (301 | 302 | 303 | 307 | 308, _) => {
+            let kept = |target: &Url| keeps_request(status, way, url, target);
+            redirect(url, headers).filter(kept).map_or(Meaning::Refusal, Meaning::Redirect)
+        }
         (_, Way::Stream) => Meaning::Refusal,
         (404, _) if in_session && *errand != Errand::Goodbye => Meaning::SessionGone,
         (429 | 503, _) => retry_after(headers).map_or(Meaning::Refusal, Meaning::Later),
@@ -81,6 +87,20 @@ fn redirect(url: &Url, headers: &HeaderMap) -> Option<Url> {
     (target.origin() == url.origin() || upgrade).then_some(target)
 }
 
+/// Whether the same request belongs to the target. A GET does. A message does if
+/// the status keeps its method, or if the target is the same place spelt in
+/// another way: servers mean that by 301 and 302.
+fn keeps_request(status: StatusCode, way: Way, url: &Url, target: &Url) -> bool {
+    match (status.as_u16(), way) {
+        (_, Way::Stream) | (307 | 308, _) => true,
+        (301 | 302, Way::Message | Way::Post) => {
+            let path = |url: &Url| url.path().trim_end_matches('/').to_owned();
+            (url.host(), path(url), url.query()) == (target.host(), path(target), target.query())
+        }
+        (_, Way::Message | Way::Post) => false,
+    }
+}
+
 /// Where a redirect leads.
 pub(crate) fn target(url: &Url, headers: &HeaderMap) -> Option<Url> {
     url.join(text(headers, &LOCATION)).ok().filter(|_| headers.contains_key(LOCATION))
@@ -88,7 +108,13 @@ pub(crate) fn target(url: &Url, headers: &HeaderMap) -> Option<Url> {
 
 /// The length of the body, if it is announced, and is that of what we read.
 pub(crate) fn content_length(headers: &HeaderMap) -> Option<usize> {
-    text(headers, &CONTENT_LENGTH).parse().ok().filter(|_| !headers.contains_key(CONTENT_ENCODING))
+    text(headers, &CONTENT_LENGTH).parse().ok().filter(|_| encoding(headers).is_none())
+}
+
+/// How the body is encoded, if it is.
+pub(super) fn encoding(headers: &HeaderMap) -> Option<String> {
+    let encoding = String::from_utf8_lossy(headers.get(CONTENT_ENCODING)?.as_bytes());
+    Some(one_line(&encoding)).filter(|encoding| !matches!(encoding.to_ascii_lowercase().as_str(), "" | "identity"))
 }
 
 /// Seconds only: a date would need a calendar clock, which the core has not.
@@ -169,6 +195,24 @@ mod tests {
         ] {
             assert_eq!(to(refused), Meaning::Refusal, "{refused}");
         }
-        assert_eq!(read(&request(), Way::Message, true, 302, &[("location", "/b")]), Meaning::Refusal);
+    }
+
+    #[test]
+    fn a_message_follows_what_keeps_it_and_a_stream_follows_all() {
+        let to = |way, status, place| read(&request(), way, true, status, &[("location", place)]);
+        let url = |text| Meaning::Redirect(Url::parse(text).unwrap());
+        for way in [Way::Message, Way::Post] {
+            for status in [301, 302] {
+                assert_eq!(to(way, status, "/a/mcp/?x=1"), url("http://h:8/a/mcp/?x=1"));
+                assert_eq!(to(way, status, "/a/mcp/"), Meaning::Refusal, "another query");
+                assert_eq!(to(way, status, "/b"), Meaning::Refusal);
+            }
+            assert_eq!(to(way, 303, "/a/mcp/?x=1"), Meaning::Refusal);
+            assert_eq!(to(way, 308, "/b"), url("http://h:8/b"));
+        }
+        for status in [301, 302, 303, 307, 308] {
+            assert_eq!(to(Way::Stream, status, "/b"), url("http://h:8/b"));
+            assert_eq!(to(Way::Stream, status, "http://other/b"), Meaning::Refusal);
+        }
     }
 }

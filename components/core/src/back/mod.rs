@@ -4,6 +4,7 @@
 
 mod call;
 mod calls;
+pub(crate) mod challenge;
 mod channel;
 mod cookies;
 mod detect;
@@ -12,4 +13,6 @@ mod gone;
 pub(crate) mod http;
 mod meaning;
 mod pulse;
+mod refusals;
+mod reopen;
 mod request;

@@ -2,7 +2,7 @@
 
 use super::{Proxy, Stage};
 use crate::back::http::Report;
-use crate::boundary::CallId;
+use crate::boundary::{CallError, CallId};
 use crate::era::legacy::{Conclusion, Recovery, Session};
 use crate::era::{self, Role};
 use crate::failure::{Delivered, Failure, Phase};
@@ -13,6 +13,7 @@ use crate::route::Refusal;
 use crate::wire::batch::Batch;
 use crate::wire::message::{self, Fault, Id, Kind, Malformed, Message, Parsed};
 use http::StatusCode;
+use http::response::Parts;
 
 /// How much of a body is kept for the case that it is not the answer.
 const BEGINNING: usize = 200;
@@ -36,11 +37,31 @@ impl Proxy {
             Report::Expired(errand, failure) => self.expired(errand, &failure),
             Report::SessionGone(parcel, session, failure) => self.session_gone(parcel, &session, &failure),
             Report::SessionEnded => self.session_ended(),
+            Report::ListenLost(session) => self.listen_lost(&session),
             Report::Note(note) => self.note(note),
         }
     }
 
+    pub(super) fn server_began(&mut self, id: CallId, head: &Parts) {
+        self.back.head(self.now, id, head.status, &head.headers);
+        let note = self.trace.head(id, head.status, self.back.transport());
+        note.into_iter().for_each(|note| self.note(note));
+    }
+
+    pub(super) fn server_ended(&mut self, id: CallId) {
+        self.back.end(self.now, id);
+        let note = self.trace.ended(self.now, id, self.back.transport());
+        note.into_iter().for_each(|note| self.note(note));
+    }
+
+    pub(super) fn server_failed(&mut self, id: CallId, error: CallError, words: &str) {
+        self.back.failed(self.now, id, error, words);
+        let note = self.trace.failed(self.now, id, self.back.transport(), error);
+        note.into_iter().for_each(|note| self.note(note));
+    }
+
     pub(super) fn server_bytes(&mut self, id: CallId, mut chunk: &[u8]) {
+        self.trace.bytes(id, chunk.len());
         while !chunk.is_empty() {
             self.back.chunk(self.now, id, &mut chunk);
             self.settle();
@@ -76,6 +97,7 @@ impl Proxy {
     }
 
     fn server_body(&mut self, id: CallId, status: StatusCode, body: Vec<u8>) {
+        let body = if self.config.quirks.byte_order_mark { unmarked(body) } else { body };
         let beginning = body.get(..BEGINNING).unwrap_or(&body).to_vec();
         self.server_said(id, body);
         self.back.body_read(id, status, &beginning);
@@ -342,11 +364,19 @@ impl Proxy {
 
     fn session_ended(&mut self) {
         if self.ends_with_the_server() {
-            return self.client_left("the stream of the server ended, and the session with it");
+            return self.client_left("the server ended the session");
         }
         let wait = self.back.reopening();
         self.era.ended(self.now, wait);
         self.drop_asks();
+    }
+
+    /// Without a listening stream an idle client would stay deaf.
+    fn listen_lost(&mut self, session: &Session) {
+        if self.era.session() == session {
+            self.note(Note::SessionLost);
+            self.session_ended();
+        }
     }
 
     fn not_opened(&mut self, why: &str) {
@@ -383,6 +413,14 @@ impl Proxy {
             self.failed(parcel.errand, &failure);
         }
     }
+}
+
+/// A body without the byte order mark that some servers begin it with.
+fn unmarked(mut body: Vec<u8>) -> Vec<u8> {
+    if body.starts_with(b"\xEF\xBB\xBF") {
+        body.drain(..3);
+    }
+    body
 }
 
 /// Event streams are UTF-8; what is not is replaced, never an error.

@@ -6,6 +6,7 @@ mod exchanges;
 mod from_client;
 mod from_server;
 mod stage;
+mod trace;
 
 use crate::back::http::HttpBack;
 use crate::boundary::{CallId, Exit, Input, Output, Side, Sink, Source};
@@ -25,6 +26,7 @@ use from_client::MOST_UNTAKEN;
 use stage::Stage;
 use std::collections::VecDeque;
 use std::time::Duration;
+use trace::Trace;
 
 /// A tick that comes so much too late comes after a sleep of the machine.
 const OVERSLEPT: Duration = Duration::from_secs(30);
@@ -39,6 +41,7 @@ pub struct Proxy {
     back: HttpBack,
     toward: Toward,
     queue: VecDeque<Output>,
+    trace: Trace,
     stage: Stage,
     now: Time,
     config: Config,
@@ -63,6 +66,7 @@ impl Proxy {
             back: HttpBack::new(config.clone(), rng, now),
             toward: Toward::default(),
             queue: VecDeque::new(),
+            trace: Trace::new(config.trace),
             stage: Stage::Running,
             now,
             config: config.clone(),
@@ -82,13 +86,14 @@ impl Proxy {
             Input::Eof(Side::Client) => self.client_eof(),
             Input::Request(id, parts, body) => self.client_asked(id, &parts, body),
             Input::Gone(id) => self.client_gone(id),
-            Input::Head(id, parts) => self.back.head(self.now, id, parts.status, &parts.headers),
+            Input::Head(id, parts) => self.server_began(id, &parts),
             Input::Chunk(id, chunk) => self.server_bytes(id, chunk),
-            Input::End(id) => self.back.end(self.now, id),
-            Input::Failed(id, error) => self.back.failed(self.now, id, error),
+            Input::End(id) => self.server_ended(id),
+            Input::Failed(id, error, words) => self.server_failed(id, error, words),
             Input::Flushed(Sink::Side(Side::Client), count) => self.flushed(|toward| toward.flushed(count)),
             Input::Flushed(Sink::Exchange(id), count) => self.client_took(id, count),
             Input::Flushed(Sink::Call(id), count) => self.back.uploaded(id, count),
+            Input::Stop => self.stop(),
             Input::Shutdown => self.shutdown(),
         }
         self.settle();
@@ -261,10 +266,13 @@ impl Proxy {
     }
 
     fn call(&mut self, id: CallId, request: http::Request<Bytes>) {
+        self.trace.started(self.now, id, &request);
         self.queue.push_back(Output::Call(id, request));
     }
 
     fn cancel(&mut self, id: CallId) {
+        let note = self.trace.dropped(self.now, id, self.back.transport());
+        note.into_iter().for_each(|note| self.note(note));
         self.queue.push_back(Output::Cancel(id));
     }
 

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// How long the server may take to confirm the end of the session.
 pub(super) const GOODBYE: Duration = Duration::from_secs(2);
+/// The same, when whoever told us to stop waits.
+const STOPPED_GOODBYE: Duration = Duration::from_secs(1);
 /// The same, when the client cannot be reached any more.
 const HURRIED_GOODBYE: Duration = Duration::from_millis(500);
 
@@ -72,6 +74,20 @@ impl Proxy {
             self.leave(GOODBYE, Exit::Drained);
         }
         done
+    }
+
+    /// Whoever runs the proxy wants it to end now: nothing more is waited for.
+    pub(super) fn stop(&mut self) {
+        let soon = self.now.after(STOPPED_GOODBYE);
+        match self.stage {
+            Stage::Running | Stage::Draining(_) => {
+                self.answer_the_rest("the proxy was told to stop before the answer came");
+                self.end_exchanges();
+                self.leave(STOPPED_GOODBYE, Exit::Drained);
+            }
+            Stage::Leaving(at, exit) => self.stage = Stage::Leaving(at.min(soon), exit),
+            Stage::Over => {}
+        }
     }
 
     pub(super) fn shutdown(&mut self) {

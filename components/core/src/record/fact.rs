@@ -18,8 +18,9 @@ pub(super) enum Form {
     Head(CallId, StatusCode, HeaderMap),
     Chunk(CallId, Vec<u8>),
     End(CallId),
-    Failed(CallId, CallError),
+    Failed(CallId, CallError, String),
     Flushed(Sink, usize),
+    Stop,
     Shutdown,
 }
 
@@ -47,8 +48,9 @@ impl Fact {
             }
             Form::Chunk(call, bytes) => Input::Chunk(*call, bytes),
             Form::End(call) => Input::End(*call),
-            Form::Failed(call, error) => Input::Failed(*call, *error),
+            Form::Failed(call, error, words) => Input::Failed(*call, *error, words),
             Form::Flushed(sink, count) => Input::Flushed(*sink, *count),
+            Form::Stop => Input::Stop,
             Form::Shutdown => Input::Shutdown,
         }
     }

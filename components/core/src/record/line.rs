@@ -53,6 +53,7 @@ enum Word {
     End,
     Failed,
     Uploaded,
+    Stop,
     Shutdown,
 }
 
@@ -93,7 +94,10 @@ impl<'a> Line<'a> {
             }
             Input::Chunk(call, bytes) => Self { bytes: Some(Text(redact::body(bytes))), ..of(Word::Chunk, call) },
             Input::End(call) => of(Word::End, call),
-            Input::Failed(call, error) => Self { error: Some(Failure::from(*error)), ..of(Word::Failed, call) },
+            Input::Failed(call, error, words) => {
+                let bytes = text(words.as_bytes()).filter(|_| !words.is_empty());
+                Self { error: Some(Failure::from(*error)), bytes, ..of(Word::Failed, call) }
+            }
             Input::Flushed(Sink::Side(Side::Client), count) => {
                 Self { count: number(count), ..bare(Word::ClientFlushed) }
             }
@@ -101,6 +105,7 @@ impl<'a> Line<'a> {
             Input::Flushed(Sink::Exchange(exchange), count) => {
                 Self { count: number(count), ..with(Word::ClientTook, exchange) }
             }
+            Input::Stop => bare(Word::Stop),
             Input::Shutdown => bare(Word::Shutdown),
         }
     }
@@ -129,8 +134,13 @@ impl<'a> Line<'a> {
             }
             Word::Chunk => Form::Chunk(call()?, given(self.bytes)?),
             Word::End => Form::End(call()?),
-            Word::Failed => Form::Failed(call()?, self.error.ok_or("an error is missing")?.into()),
+            Word::Failed => {
+                let error = self.error.ok_or("an error is missing")?;
+                let words = self.bytes.map(|text| text.0.into_owned()).unwrap_or_default();
+                Form::Failed(call()?, error.into(), String::from_utf8_lossy(&words).into_owned())
+            }
             Word::Uploaded => Form::Flushed(Sink::Call(call()?), count()?),
+            Word::Stop => Form::Stop,
             Word::Shutdown => Form::Shutdown,
         };
         Ok((Time(self.at), Fact(form)))

@@ -12,6 +12,8 @@ mod redact;
 mod start;
 mod text;
 
+pub(crate) use redact::url as shown_path;
+
 pub use fact::Fact;
 pub use start::Start;
 
@@ -153,7 +155,7 @@ mod tests {
             request(),
             Input::Shutdown,
         ];
-        let failures = errors.map(|error| Input::Failed(CallId(5), error));
+        let failures = errors.map(|error| Input::Failed(CallId(5), error, "in words"));
         for input in inputs.into_iter().chain(failures) {
             assert_eq!(again(&input), format!("{input:?}"));
         }

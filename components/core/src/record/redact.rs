@@ -10,7 +10,7 @@
 use crate::back::http::LONGEST_SESSION_ID;
 use http::header::{
     ACCEPT, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, DATE, LOCATION,
-    RETRY_AFTER, SERVER, SET_COOKIE, TRANSFER_ENCODING, VIA,
+    RETRY_AFTER, SERVER, SET_COOKIE, TRANSFER_ENCODING, VIA, WWW_AUTHENTICATE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 use memchr::{memchr2, memmem};
@@ -30,7 +30,7 @@ const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-versi
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The headers whose values are kept.
-const KEPT: [HeaderName; 14] = [
+const KEPT: [HeaderName; 15] = [
     ACCEPT,
     ALLOW,
     CACHE_CONTROL,
@@ -43,6 +43,7 @@ const KEPT: [HeaderName; 14] = [
     SERVER,
     TRANSFER_ENCODING,
     VIA,
+    WWW_AUTHENTICATE,
     PROTOCOL_VERSION,
     LAST_EVENT_ID,
 ];
@@ -140,7 +141,7 @@ fn endpoint(bytes: &[u8], at: usize) -> Option<Range<usize>> {
 
 /// A URL, absolute or relative, without what may be a credential. It is as long
 /// as the original and leads to the same origin.
-pub(super) fn url(text: &str) -> String {
+pub(crate) fn url(text: &str) -> String {
     let (text, fragment) = text.split_at(text.find('#').unwrap_or(text.len()));
     let (place, query) = text.split_at(text.find('?').unwrap_or(text.len()));
     let (authority, path) = split_authority(place);
@@ -211,8 +212,9 @@ mod tests {
     #[test]
     fn a_header_keeps_its_value_only_if_it_is_known_to_be_harmless() {
         let secret = HeaderValue::from_static("s3cret");
-        let kept = ["content-type", "content-length", "retry-after", "mcp-protocol-version", "server"];
-        let names = ["authorization", "www-authenticate", "proxy-authenticate", "x-key"];
+        let kept =
+            ["content-type", "content-length", "retry-after", "mcp-protocol-version", "server", "www-authenticate"];
+        let names = ["authorization", "proxy-authenticate", "x-key"];
         let all: HeaderMap =
             kept.iter().chain(&names).map(|name| (HeaderName::from_static(name), secret.clone())).collect();
         let harmless = Redactor::default().headers(&all);

@@ -65,6 +65,8 @@ pub(super) struct Opening {
     #[serde(default = "yes")]
     redirects: bool,
     #[serde(default)]
+    trace: bool,
+    #[serde(default)]
     http: Option<HttpForm>,
 }
 
@@ -152,6 +154,7 @@ impl Opening {
             quirks,
             drain_timeout,
             redirects,
+            trace,
             face,
         } = config;
         Self {
@@ -172,6 +175,7 @@ impl Opening {
             quirks: *quirks,
             drain_timeout: millis(*drain_timeout),
             redirects: *redirects,
+            trace: *trace,
             http: match face {
                 Face::Lines => None,
                 Face::Http(face) => Some(HttpForm::new(face, redactor)),
@@ -200,6 +204,7 @@ impl Opening {
             quirks: self.quirks,
             drain_timeout: time(self.drain_timeout),
             redirects: self.redirects,
+            trace: self.trace,
             face: self.http.map(HttpForm::face).transpose()?.map_or(Face::Lines, Face::Http),
         };
         Ok(Start { config, seed: self.seed, now: Time(self.start), version: self.version })

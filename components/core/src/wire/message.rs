@@ -78,13 +78,15 @@ fn string_key(text: &str) -> Option<Cow<'_, str>> {
     serde_json::to_string(&plain).ok().map(Cow::Owned)
 }
 
+/// A number beyond a double is known by its spelling alone.
 fn number_key(text: &str) -> Option<Cow<'_, str>> {
-    let number: serde_json::Number = serde_json::from_str(text).ok()?;
-    if !text.contains(['.', 'e', 'E']) {
-        return Some(Cow::Borrowed(text));
+    let numeric = text.starts_with(|first: char| first == '-' || first.is_ascii_digit());
+    if !numeric || serde_json::from_str::<IgnoredAny>(text).is_err() {
+        return None;
     }
-    let float = number.as_f64()?;
-    Some(Cow::Owned(format!("{float}")))
+    let float = Some(text).filter(|text| text.contains(['.', 'e', 'E']));
+    let double = float.and_then(|text| text.parse().ok()).filter(|double: &f64| double.is_finite());
+    Some(double.map_or(Cow::Borrowed(text), |double| Cow::Owned(format!("{double}"))))
 }
 
 /// One message and where its parts stand in it.
@@ -447,7 +449,9 @@ mod tests {
         assert_ne!(id("9007199254740993"), id("9007199254740992"));
         assert_eq!(id("9007199254740993").text(), "9007199254740993");
         assert_eq!(id("\"\\u0061\"").text(), "\"\\u0061\"");
-        for bad in ["", "null", "true", "{}", "[1]", "\"a", "1x"] {
+        assert_eq!(id("1e400").text(), "1e400");
+        assert_ne!(id("1e400"), id("1e401"));
+        for bad in ["", "null", "true", "{}", "[1]", "\"a", "1x", "-", "1e"] {
             assert!(Id::parse(bad).is_none(), "{bad}");
         }
     }

@@ -184,7 +184,7 @@ impl Bench {
     }
 
     pub fn fail(&mut self, call: CallId, error: CallError) {
-        self.fact(Input::Failed(call, error));
+        self.fact(Input::Failed(call, error, ""));
     }
 
     pub fn shutdown(&mut self) {

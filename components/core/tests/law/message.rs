@@ -85,9 +85,26 @@ pub enum Said {
     Progress,
     Ask(usize),
     CancelAsk(usize),
+    /// An answer that JSON-RPC does not have.
+    Odd(usize),
     Garbage,
     Long,
 }
+
+const RESULT: &str = r#""result":{"protocolVersion":"2025-11-25"}"#;
+
+/// What stands in odd answers instead of a result.
+pub const ODD: [&str; 9] = [
+    r#""error":"invalid_token""#,
+    r#""error":{"message":"no code"}"#,
+    r#""error":{"code":"E1","message":"m"}"#,
+    r#""error":{"code":1.5,"message":"m"}"#,
+    r#""error":{"code":1}"#,
+    r#""result":{},"error":{"code":1,"message":"m"}"#,
+    r#""result":{},"error":null"#,
+    r#""result":{},"jsonrpc":"1.0""#,
+    r#""neither":1"#,
+];
 
 /// The message, in a response to a call with this body.
 pub fn said(said: &Said, body: &[u8]) -> String {
@@ -107,6 +124,7 @@ pub fn said(said: &Said, body: &[u8]) -> String {
         Said::CancelAsk(id) => {
             format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{}}}}}"#, IDS[*id])
         }
+        Said::Odd(kind) => answer(body).replace(RESULT, ODD[*kind]),
         Said::Garbage => "{garbage".to_owned(),
         Said::Long => "x".repeat(500),
     }
@@ -116,5 +134,5 @@ pub fn said(said: &Said, body: &[u8]) -> String {
 fn answer(body: &[u8]) -> String {
     let Ok(body) = serde_json::from_slice::<Value>(body) else { return String::new() };
     let (Some(id), Some(_)) = (body.get("id"), body.get("method")) else { return String::new() };
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"protocolVersion":"2025-11-25"}}}}"#)
+    format!(r#"{{"jsonrpc":"2.0","id":{id},{RESULT}}}"#)
 }

@@ -22,6 +22,7 @@ pub enum Fact {
     End(CallId),
     Failed(CallId, CallError),
     Flushed(usize),
+    Stop,
     Shutdown,
 }
 
@@ -34,8 +35,9 @@ impl Fact {
             Self::Head(id, parts) => Input::Head(*id, parts.clone()),
             Self::Chunk(id, chunk) => Input::Chunk(*id, chunk),
             Self::End(id) => Input::End(*id),
-            Self::Failed(id, error) => Input::Failed(*id, *error),
+            Self::Failed(id, error) => Input::Failed(*id, *error, "in words"),
             Self::Flushed(count) => Input::Flushed(Sink::Side(Side::Client), *count),
+            Self::Stop => Input::Stop,
             Self::Shutdown => Input::Shutdown,
         }
     }
@@ -171,7 +173,7 @@ impl Record {
         let mut text = String::new();
         for ((at, fact), said) in self.log.iter().zip(&self.said) {
             writeln!(text, "{:>7} {}", at.0, show(fact)).unwrap();
-            for line in said.iter().filter(|line| !line.contains("CallStarted") && !line.contains("CallAnswered")) {
+            for line in said.iter() {
                 writeln!(text, "            → {}", &line.chars().take(330).collect::<String>()).unwrap();
             }
         }
@@ -221,7 +223,7 @@ pub fn retry_waits(seed: u64) -> Vec<u64> {
     let (mut now, mut waits) = (Time(0), Vec::new());
     loop {
         let Some(call) = drain(&mut proxy).into_iter().find_map(called) else { return waits };
-        proxy.handle(now, Input::Failed(call, CallError::Refused));
+        proxy.handle(now, Input::Failed(call, CallError::Refused, ""));
         let Some(deadline) = proxy.deadline() else { return waits };
         waits.push(deadline.at.0 - now.0);
         now = deadline.at;

@@ -2,7 +2,7 @@
 //! live call by a number, so that any script can be played and shortened, and
 //! played with a server of either transport.
 
-use super::message::{IDS, Line, Method, Said, line, said};
+use super::message::{IDS, Line, Method, ODD, Said, line, said};
 use super::record::{Command, Fact, Record, config, drain, head};
 use bytes::Bytes;
 use http::{Method as Verb, Request};
@@ -49,6 +49,7 @@ enum Step {
     Due,
     Flush,
     Eof,
+    Stop,
     Shutdown,
 }
 
@@ -130,7 +131,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (1_u64..3000).prop_map(Step::Wait),
         4 => Just(Step::Due),
         2 => Just(Step::Flush),
-        1 => prop_oneof![8 => Just(Step::Flush), 2 => Just(Step::Eof), 1 => Just(Step::Shutdown)],
+        1 => prop_oneof![8 => Just(Step::Flush), 2 => Just(Step::Eof), 1 => Just(Step::Stop), 1 => Just(Step::Shutdown)],
     ]
 }
 
@@ -163,6 +164,7 @@ fn server_message() -> impl Strategy<Value = Said> {
         1 => Just(Said::Progress),
         2 => id().prop_map(Said::Ask),
         1 => id().prop_map(Said::CancelAsk),
+        2 => (0..ODD.len()).prop_map(Said::Odd),
         1 => Just(Said::Garbage),
         1 => Just(Said::Long),
     ]
@@ -259,6 +261,7 @@ impl Stage {
             Step::Due => self.wait_until_due(),
             Step::Flush => self.fact(Fact::Flushed(self.unflushed)),
             Step::Eof => self.fact(Fact::Eof),
+            Step::Stop => self.fact(Fact::Stop),
             Step::Shutdown => self.fact(Fact::Shutdown),
         }
     }
@@ -360,7 +363,7 @@ impl Stage {
                 self.calls.entry(*id).and_modify(|live| live.headed = true);
             }
             Fact::Flushed(count) => self.unflushed = self.unflushed.saturating_sub(*count),
-            Fact::Tick | Fact::Bytes(_) | Fact::Eof | Fact::Chunk(..) | Fact::Shutdown => {}
+            Fact::Tick | Fact::Bytes(_) | Fact::Eof | Fact::Chunk(..) | Fact::Stop | Fact::Shutdown => {}
         }
         let outputs = drain(&mut self.proxy);
         self.record.log.push((self.now, fact));

@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The longest line that may be written: a message, or an error of ours.
-const LONGEST_LINE: usize = MAX_MESSAGE + 700;
+const LONGEST_LINE: usize = MAX_MESSAGE + 1500;
 
 #[derive(Debug, Default)]
 pub struct Watch {
@@ -64,7 +64,7 @@ impl Watch {
     fn fact(&mut self, fact: &Fact) {
         match fact {
             Fact::Bytes(line) if !self.eof && !self.gone => self.asked(line),
-            Fact::Eof => self.eof = true,
+            Fact::Eof | Fact::Stop => self.eof = true,
             Fact::Shutdown => self.gone = true,
             Fact::Head(id, parts) => {
                 let status = parts.status.as_u16();
@@ -142,8 +142,8 @@ impl Watch {
         let shown = String::from_utf8_lossy(line).into_owned();
         let whole = line.ends_with(b"\n") && line.iter().filter(|byte| **byte == b'\n').count() == 1;
         let value = serde_json::from_slice::<Value>(line).unwrap_or_default();
-        if !whole || !value.is_object() {
-            self.noise.push(format!("no line: {shown}"));
+        if !whole || !is_json_rpc(&value) {
+            self.noise.push(format!("no line of JSON-RPC: {shown}"));
         }
         if self.gone {
             self.noise.push(format!("to a client that is gone: {shown}"));
@@ -184,4 +184,19 @@ impl Watch {
             self.repeated.push(text);
         }
     }
+}
+
+/// A message of JSON-RPC 2.0: a request, a notification, or an answer with
+/// exactly one of a result and an error.
+fn is_json_rpc(value: &Value) -> bool {
+    let id = |id: &Value| id.is_string() || id.is_number();
+    let error = |error: &Value| error["code"].is_i64() && error["message"].is_string();
+    let valid = match (value.get("method"), value.get("id"), value.get("result"), value.get("error")) {
+        (Some(method), None, None, None) => method.is_string(),
+        (Some(method), Some(of), None, None) => method.is_string() && id(of),
+        (None, Some(of), Some(_), None) => id(of),
+        (None, Some(of), None, Some(said)) => id(of) && error(said),
+        _ => false,
+    };
+    valid && value["jsonrpc"] == "2.0"
 }

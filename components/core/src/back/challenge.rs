@@ -1,0 +1,105 @@
+//! What a `WWW-Authenticate` header tells a person (RFC 9110, 11.6.1; RFC 6750,
+//! 3; RFC 9728, 5.1): a pure function of its text.
+
+use crate::failure::one_line;
+use http::HeaderMap;
+use http::header::WWW_AUTHENTICATE;
+
+/// How much of a challenge is kept.
+const LONGEST: usize = 1024;
+
+/// What a person can do something with, in this order.
+const TELLING: [&str; 4] = ["error_description", "error", "scope", "resource_metadata"];
+
+/// The challenges of a response, cut and in one line.
+pub(super) fn challenge(headers: &HeaderMap) -> Option<String> {
+    let values: Vec<_> =
+        headers.get_all(WWW_AUTHENTICATE).iter().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+    let text: String = values.join(", ").chars().map(printable).take(LONGEST).collect();
+    (!text.is_empty()).then_some(text)
+}
+
+fn printable(letter: char) -> char {
+    if letter.is_control() { ' ' } else { letter }
+}
+
+/// The telling parameters of a challenge.
+pub(crate) fn words(challenge: &str) -> String {
+    let parameters = parameters(challenge);
+    let named = TELLING.iter().filter_map(|telling| parameters.iter().find(|(name, _)| name == telling));
+    let words =
+        named.map(
+            |(name, value)| {
+                if name == "error_description" { one_line(value) } else { format!("{name}: {}", one_line(value)) }
+            },
+        );
+    words.collect::<Vec<_>>().join("; ")
+}
+
+/// The parameters, in order. What is no parameter (schemes, tokens) is skipped.
+fn parameters(challenge: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut rest = challenge;
+    while let Some((before, after)) = rest.split_once('=') {
+        let name = before.rsplit([' ', ',', '\t']).next().unwrap_or_default().to_ascii_lowercase();
+        let (value, next) = value(after);
+        found.push((name, value));
+        rest = next;
+    }
+    found
+}
+
+/// A value, quoted or not, and what follows it.
+fn value(text: &str) -> (String, &str) {
+    let Some(quoted) = text.strip_prefix('"') else {
+        let end = text.find([',', ' ']).unwrap_or(text.len());
+        let (value, rest) = text.split_at(end);
+        return (value.to_owned(), rest);
+    };
+    let mut value = String::new();
+    let mut letters = quoted.char_indices();
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '"' => return (value, quoted.get(at + 1..).unwrap_or_default()),
+            '\\' => value.extend(letters.next().map(|(_, letter)| letter)),
+            _ => value.push(letter),
+        }
+    }
+    (value, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_telling_parameters_are_found_however_they_are_written() {
+        let cases = [
+            ("", ""),
+            ("Basic", ""),
+            ("Negotiate abc==", ""),
+            (
+                r#"Bearer realm="x", error="invalid_token", error_description="It expired""#,
+                "It expired; error: invalid_token",
+            ),
+            (r#"Bearer scope="a b",resource_metadata="https://h/m""#, "scope: a b; resource_metadata: https://h/m"),
+            (r#"DPoP algs="ES256", Bearer error=insufficient_scope"#, "error: insufficient_scope"),
+            (r#"Bearer error_description="a \"b\", c", SCOPE="s""#, r#"a "b", c; scope: s"#),
+            (r#"Bearer error_description="open"#, "open"),
+            ("Bearer error=", "error: "),
+        ];
+        for (challenge, want) in cases {
+            assert_eq!(words(challenge), want, "{challenge}");
+        }
+    }
+
+    #[test]
+    fn a_challenge_is_cut_and_in_one_line() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(challenge(&headers), None);
+        headers.append(WWW_AUTHENTICATE, "Basic\tx".parse().unwrap());
+        headers.append(WWW_AUTHENTICATE, "y".repeat(9000).parse().unwrap());
+        let text = challenge(&headers).unwrap();
+        assert!(text.starts_with("Basic x, yyy") && text.len() == LONGEST, "{text}");
+    }
+}
