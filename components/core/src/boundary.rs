@@ -152,7 +152,7 @@ impl CallError {
             Self::Tls => "TLS handshake failed",
             Self::Denied => "destination not allowed",
             Self::Reset => "connection lost",
-            Self::Protocol => "connection broken or not HTTP",
+            Self::Protocol => "connection lost, or not HTTP",
         }
     }
 }

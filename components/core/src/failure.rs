@@ -6,6 +6,7 @@ use crate::back::challenge;
 use crate::boundary::CallError;
 use crate::record::shown_path;
 use crate::wire::message::{self, Id};
+use crate::wire::text::steers;
 use http::StatusCode;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -265,7 +266,7 @@ fn quoted(body: &[u8]) -> String {
 /// What a peer wrote, in one line and cut: it cannot steer a terminal.
 pub(crate) fn one_line(text: &str) -> String {
     const MOST: usize = 300;
-    let words = text.split(|letter: char| letter.is_whitespace() || letter.is_control());
+    let words = text.split(|letter: char| letter.is_whitespace() || steers(letter));
     let line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
     line.chars().take(MOST).collect()
 }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use mcp_proxy_core::Note;
+use mcp_proxy_core::{CallError, Note, Outcome};
 
 #[test]
 fn an_answer_is_relayed_byte_for_byte() {
@@ -405,4 +405,44 @@ fn an_answer_that_lacks_its_version_or_says_too_much_is_put_right() {
         let line: serde_json::Value = serde_json::from_str(&bench.line()).unwrap();
         assert_eq!(line, serde_json::json!({ "jsonrpc": "2.0", "id": 1, "result": { "a": 1 } }), "{body}");
     }
+}
+
+#[test]
+fn a_challenge_is_told_in_words_and_whole() {
+    let challenge = r#"Bearer error="invalid_token", error_description="It expired", scope="a b""#;
+    for status in [401, 403] {
+        let mut bench = Bench::open();
+        bench.say(&tool("1"));
+        let call = bench.called("POST tools/call 1");
+        bench.head(call, status, &[("www-authenticate", challenge)]);
+        bench.body(call, "");
+        let error = bench.error_delivered("1", "no");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("(It expired; error: invalid_token; scope: a b)"), "{message}");
+        assert_eq!(error["data"]["challenge"], challenge);
+    }
+}
+
+#[test]
+fn every_exchange_is_noted_once_where_that_is_asked_for() {
+    let mut bench = Bench::open_with(|config| config.trace = true);
+    bench.say(&tool("7"));
+    let call = bench.called("POST tools/call 7");
+    bench.wait(12);
+    bench.json(call, &result("7"));
+    bench.wrote(&result("7"));
+    bench.say(&tool("8"));
+    let call = bench.called("POST tools/call 8");
+    bench.fail(call, CallError::Reset);
+    bench.error("8");
+    let noted = |method: &str, status: Option<u16>, outcome: &Outcome| {
+        bench.noted(|note| {
+            let Note::Exchange(exchange) = note else { return false };
+            let same = (exchange.method.as_str(), exchange.status.map(|status| status.as_u16()));
+            same == (method, status) && exchange.path == "/mcp" && exchange.outcome == *outcome
+        })
+    };
+    let took = std::time::Duration::from_millis;
+    assert_eq!(noted("POST", Some(200), &Outcome::Ended(result("7").len(), took(12))), 1);
+    assert_eq!(noted("POST", None, &Outcome::Failed(CallError::Reset, took(0))), 1);
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use mcp_proxy_core::{CallError, Exit, Why};
+use mcp_proxy_core::{CallError, Exit, Input, Why};
 
 #[test]
 fn at_eof_an_idle_machine_ends_the_session_and_leaves() {
@@ -280,4 +280,50 @@ fn after_the_exit_no_fact_matters() {
     bench.wait(1_000_000);
     bench.silent();
     assert!(!bench.wants_client() && !bench.wants(call) && bench.deadline().is_none());
+}
+
+#[test]
+fn a_stop_answers_what_is_open_and_gives_the_server_a_second() {
+    let (mut bench, listen) = Bench::listening();
+    bench.say(&tool("1"));
+    let call = bench.called("POST tools/call 1");
+    bench.fact(Input::Stop);
+    let error = bench.error_delivered("1", "maybe");
+    assert_eq!(error["message"], "the proxy was told to stop before the answer came");
+    let stopped = [bench.cancelled_any(), bench.cancelled_any()];
+    assert!(stopped.contains(&listen) && stopped.contains(&call));
+    let goodbye = bench.called("DELETE");
+    assert_eq!(bench.wait_for_deadline(), (1000, Why::Leave));
+    bench.cancelled(goodbye);
+    bench.exited(Exit::Drained);
+}
+
+#[test]
+fn a_stop_ends_the_drain_and_shortens_a_goodbye_that_is_under_way() {
+    let mut bench = Bench::open();
+    bench.say(&tool("1"));
+    let call = bench.called("POST tools/call 1");
+    bench.eof();
+    bench.fact(Input::Stop);
+    bench.error_delivered("1", "maybe");
+    bench.cancelled(call);
+    bench.called("DELETE");
+
+    let mut bench = Bench::open();
+    bench.eof();
+    bench.called("DELETE");
+    bench.wait(500);
+    bench.fact(Input::Stop);
+    assert_eq!(bench.wait_for_deadline(), (1000, Why::Leave));
+    bench.cancelled_any();
+    bench.exited(Exit::Drained);
+}
+
+#[test]
+fn a_stop_before_anything_else_is_an_exit_and_a_second_one_is_nothing() {
+    let mut bench = Bench::new();
+    bench.fact(Input::Stop);
+    bench.exited(Exit::Drained);
+    bench.fact(Input::Stop);
+    bench.silent();
 }

@@ -339,6 +339,39 @@ fn a_listening_stream_that_ends_is_reopened_from_the_last_event() {
 }
 
 #[test]
+fn a_listening_stream_whose_session_is_gone_opens_a_new_one_unasked() {
+    let unknown = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Session not found"}}"#;
+    for (status, body) in [(404, ""), (400, unknown), (400, r#"{"error":"Invalid or missing session ID"}"#)] {
+        let (mut bench, listen) = Bench::listening();
+        bench.end(listen);
+        bench.wait_for_deadline();
+        let again = bench.called("GET");
+        bench.status(again, status, body);
+        let (_, why) = bench.wait_for_deadline();
+        assert_eq!(why, Why::Reopen, "{status} {body}");
+        let call = bench.called_last();
+        assert_eq!(bench.rpc(call)["method"], "initialize");
+        bench.reopened(call, "s2");
+        let initialized = bench.called("POST notifications/initialized");
+        bench.accept(initialized);
+        let listen = bench.called("GET");
+        assert_eq!(bench.header(listen, "mcp-session-id"), Some("s2"));
+        bench.silent();
+    }
+}
+
+#[test]
+fn a_listening_stream_that_never_opened_says_nothing_of_the_session() {
+    let mut bench = Bench::new();
+    let listen = bench.handshake();
+    bench.head(listen, 404, &[]);
+    bench.cancelled(listen);
+    bench.say(&tool("1"));
+    bench.called("POST tools/call 1");
+    bench.silent();
+}
+
+#[test]
 fn a_listening_stream_that_cannot_be_opened_backs_off_to_a_cap() {
     let mut bench = Bench::new();
     let mut listen = bench.handshake();

@@ -6,6 +6,7 @@ mod throttle;
 pub use throttle::{Throttle, counted};
 
 use mcp_proxy_core::wire::message::{Fault, Id};
+use mcp_proxy_core::wire::text::steers;
 use mcp_proxy_core::{Blame, Exchange, Note, Outcome, Transport};
 use std::time::Duration;
 
@@ -51,17 +52,17 @@ pub fn words(note: &Note) -> (&'static str, String) {
     }
 }
 
-/// `POST /mcp tools/call 7: 200 OK, 345 bytes in 12 ms (Streamable HTTP)`.
+/// `POST /mcp tools/call 7: 200, 345 bytes in 12 ms (Streamable HTTP)`.
 fn exchange_words(exchange: &Exchange) -> String {
     let Exchange { method, path, message, transport, status, outcome } = exchange;
     let id = |id: &Option<Id>| id.as_ref().map_or_else(String::new, |id| format!(" {}", shown(id.text())));
     let message = message.as_ref().map_or_else(String::new, |(method, of)| format!(" {}{}", shown(method), id(of)));
-    let status = status.map_or_else(String::new, |status| format!("{status}, "));
+    let status = status.map_or_else(String::new, |status| format!("{}, ", status.as_u16()));
     let outcome = match outcome {
         Outcome::Listening => "listening".to_owned(),
         Outcome::Ended(bytes, took) => format!("{bytes} bytes in {}", ms(*took)),
-        Outcome::Failed(error, took) => format!("{error} after {}", ms(*took)),
-        Outcome::Dropped(took) => format!("dropped after {}", ms(*took)),
+        Outcome::Failed(error, took) => format!("{error}, after {}", ms(*took)),
+        Outcome::Dropped(took) => format!("given up, after {}", ms(*took)),
     };
     format!("{method} {}{message}: {status}{outcome} ({})", shown(path), transport_words(*transport))
 }
@@ -78,13 +79,9 @@ pub fn shown(text: &str) -> String {
     out
 }
 
-/// A character as it may be shown. Beside control characters these turn the
-/// direction of a text, or stand in it unseen.
+/// A character as it may be shown.
 pub fn escaped(letter: char) -> impl Iterator<Item = char> {
-    let hidden =
-        matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-    let steers = letter.is_control() || hidden;
-    let (plain, escape) = if steers { (None, Some(letter.escape_default())) } else { (Some(letter), None) };
+    let (plain, escape) = if steers(letter) { (None, Some(letter.escape_default())) } else { (Some(letter), None) };
     plain.into_iter().chain(escape.into_iter().flatten())
 }
 

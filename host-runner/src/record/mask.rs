@@ -1,12 +1,16 @@
 //! Credentials that a peer says back: a server may name a token in the error
 //! with which it refuses it. They are covered with as many stars as they have
 //! bytes, so that lengths stay true. Only a credential that arrives in two
-//! pieces, or is shorter than any good one, is not seen.
+//! pieces, or is shorter than any good one, is not seen; its beginning is, where
+//! an ellipsis says that a text was cut.
 
 use memchr::memmem::Finder;
 
 /// A shorter word may well be a part of something else.
 const SHORTEST: usize = 8;
+/// The same for the beginning of one.
+const SHORTEST_BEGINNING: usize = 4;
+const ELLIPSIS: &[u8] = "…".as_bytes();
 
 pub struct Mask(Vec<Secret>);
 
@@ -33,6 +37,21 @@ impl Mask {
                 line.splice(at..at + finder.needle().len(), std::iter::repeat_n(b'*', *length));
             }
         }
+        let cuts: Vec<usize> = memchr::memmem::find_iter(line, ELLIPSIS).collect();
+        for cut in cuts {
+            self.cover_beginning(&mut line[..cut]);
+        }
+    }
+
+    /// Covers the beginning of a secret at the end of a text.
+    fn cover_beginning(&self, text: &mut [u8]) {
+        let ends = |secret: &Secret| {
+            let needle = secret.finder.needle();
+            (SHORTEST_BEGINNING..needle.len()).rev().find(|length| text.ends_with(&needle[..*length]))
+        };
+        let covered = self.0.iter().filter_map(ends).max().unwrap_or(0);
+        let start = text.len() - covered;
+        text[start..].fill(b'*');
     }
 }
 
@@ -70,6 +89,8 @@ mod tests {
             (r#"abcd"efgh"#, r#"x abcd\\\"efgh"#, "x **********"),
             ("abcdefgh", "", ""),
             ("********", "*********", "*********"),
+            ("abcdefgh", "x abcd… abcdefg…", "x ****… *******…"),
+            ("abcdefgh", "abc… abcd", "abc… abcd"),
         ];
         for (secret, line, expected) in cases {
             assert_eq!(covered(secret, line), expected);

@@ -22,6 +22,7 @@ mod hostile;
 mod lines;
 mod message;
 mod proxy;
+mod refusals;
 /// For the room's own tests, which the linter looks at here too.
 #[cfg(test)]
 #[path = "../../../components/core/src/rng.rs"]
@@ -36,12 +37,13 @@ mod wire;
 pub type Target = fn(&[u8]);
 
 /// All targets, by name.
-pub const TARGETS: [(&str, Target); 5] = [
+pub const TARGETS: [(&str, Target); 6] = [
     ("lines", lines::lines),
     ("sse", sse::sse),
     ("message", message::message),
     ("proxy", proxy::proxy),
     ("front", front::front),
+    ("refusals", refusals::refusals),
 ];
 
 /// The target that counts the bytes of the whole process, and so needs one of

@@ -10,8 +10,8 @@ use near::{Dice, check, corpus, mutated};
 use std::time::Instant;
 
 /// Mutated inputs of each target. A run of the machine takes a while.
-const ROUNDS: [(&str, usize); 5] =
-    [("lines", 20_000), ("sse", 20_000), ("message", 20_000), ("proxy", 3_000), ("front", 3_000)];
+const ROUNDS: [(&str, usize); 6] =
+    [("lines", 20_000), ("sse", 20_000), ("message", 20_000), ("proxy", 3_000), ("front", 3_000), ("refusals", 20_000)];
 
 #[test]
 fn the_corpus_passes() {

@@ -2,6 +2,7 @@
 //! 3; RFC 9728, 5.1): a pure function of its text.
 
 use crate::failure::one_line;
+use crate::wire::text::steers;
 use http::HeaderMap;
 use http::header::WWW_AUTHENTICATE;
 
@@ -20,7 +21,7 @@ pub(super) fn challenge(headers: &HeaderMap) -> Option<String> {
 }
 
 fn printable(letter: char) -> char {
-    if letter.is_control() { ' ' } else { letter }
+    if steers(letter) { ' ' } else { letter }
 }
 
 /// The telling parameters of a challenge.

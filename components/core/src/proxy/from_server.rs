@@ -44,7 +44,7 @@ impl Proxy {
 
     pub(super) fn server_began(&mut self, id: CallId, head: &Parts) {
         self.back.head(self.now, id, head.status, &head.headers);
-        let note = self.trace.head(id, head.status, self.back.transport());
+        let note = self.trace.head(self.now, id, head.status, self.back.transport());
         note.into_iter().for_each(|note| self.note(note));
     }
 

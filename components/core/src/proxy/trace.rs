@@ -44,12 +44,20 @@ impl Trace {
         exchanges.insert(id, started);
     }
 
-    /// A response began. A GET that succeeds goes on for long, so it is told now.
-    pub(super) fn head(&mut self, id: CallId, status: StatusCode, transport: Transport) -> Option<Note> {
-        let started = self.0.as_mut()?.get_mut(&id)?;
+    /// A response began. That may be all that is told of it: a GET that succeeds
+    /// goes on for long, and nobody waits for the body of a DELETE.
+    pub(super) fn head(&mut self, now: Time, id: CallId, status: StatusCode, transport: Transport) -> Option<Note> {
+        let exchanges = self.0.as_mut()?;
+        let started = exchanges.get_mut(&id)?;
         started.status = Some(status);
-        let listens = started.method == Method::GET && status.is_success();
-        listens.then(|| started.note(transport, Outcome::Listening))
+        let outcome = match started.method {
+            Method::GET if status.is_success() => Outcome::Listening,
+            Method::DELETE => Outcome::Ended(0, now.since(started.at)),
+            _ => return None,
+        };
+        let note = started.note(transport, outcome);
+        exchanges.remove(&id);
+        Some(note)
     }
 
     pub(super) fn bytes(&mut self, id: CallId, count: usize) {

@@ -9,3 +9,4 @@ pub(crate) mod lines;
 pub mod message;
 mod scan;
 pub(crate) mod sse;
+pub mod text;
