@@ -39,19 +39,18 @@ impl Mask {
         }
         let cuts: Vec<usize> = memchr::memmem::find_iter(line, ELLIPSIS).collect();
         for cut in cuts {
-            self.cover_beginning(&mut line[..cut]);
+            self.cover_beginning(line.get_mut(..cut).unwrap_or_default());
         }
     }
 
     /// Covers the beginning of a secret at the end of a text.
     fn cover_beginning(&self, text: &mut [u8]) {
-        let ends = |secret: &Secret| {
+        let beginnings = self.0.iter().flat_map(|secret| {
             let needle = secret.finder.needle();
-            (SHORTEST_BEGINNING..needle.len()).rev().find(|length| text.ends_with(&needle[..*length]))
-        };
-        let covered = self.0.iter().filter_map(ends).max().unwrap_or(0);
-        let start = text.len() - covered;
-        text[start..].fill(b'*');
+            (SHORTEST_BEGINNING..needle.len()).filter_map(|length| needle.get(..length))
+        });
+        let covered = beginnings.filter(|beginning| text.ends_with(beginning)).map(<[u8]>::len).max().unwrap_or(0);
+        text.iter_mut().rev().take(covered).for_each(|byte| *byte = b'*');
     }
 }
 
