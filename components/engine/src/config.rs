@@ -31,6 +31,7 @@ pub(crate) fn defaults(url: String) -> Result<machine::Config, machine::ConfigEr
         },
         quirks: quirks(config.quirks),
         redirects: config.redirects,
+        trace: config.trace,
         http: None,
     })
 }
@@ -64,6 +65,7 @@ pub(crate) fn read(from: machine::Config) -> Result<Config, machine::ConfigError
     };
     config.quirks = borne(from.quirks);
     config.redirects = from.redirects;
+    config.trace = from.trace;
     if let Some(face) = from.http {
         config.face = Face::Http(http_face(face)?);
     }

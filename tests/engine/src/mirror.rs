@@ -34,6 +34,7 @@ pub fn config(config: &core::Config, url: &str) -> machine::Config {
         },
         quirks: quirks(config.quirks),
         redirects: config.redirects,
+        trace: config.trace,
         http: match &config.face {
             Face::Lines => None,
             Face::Http(face) => Some(http_face(face)),

@@ -75,6 +75,7 @@ fn the_wit_has_every_setting_of_the_core() {
         "keep_alive",
         "quirks",
         "redirects",
+        "trace",
         "http",
     ];
     assert_eq!(core.collect::<BTreeSet<_>>(), BTreeSet::from(wit));
