@@ -65,7 +65,7 @@ fn is_answer(value: &Value) -> bool {
 /// An error for any bad request, that names none.
 fn speaks_for_nobody(answer: &Value) -> bool {
     let (code, message) = (&answer["error"]["code"], answer["error"]["message"].as_str().unwrap_or_default());
-    let general = code.as_i64().is_some_and(|code| code == -32600 || (-32099..=-32000).contains(&code));
+    let general = code.as_i64().is_some_and(|code| [-32600, -32001, -32000].contains(&code));
     let identified = answer["id"].is_string() || answer["id"].is_number();
     general && !identified && !message.to_lowercase().contains("protocol version")
 }

@@ -27,10 +27,10 @@ fn answer(body: &[u8]) -> Option<Message> {
 }
 
 /// An error of the transport, not of a server that has understood `initialize`:
-/// it names no request, and its code is one for any bad request.
+/// it names no request, and its code is one that SDKs give any bad request.
 fn is_of_transport(answer: &Message) -> bool {
     let code = message::member(answer.error(), "code").and_then(|code| code.parse().ok());
-    let general = code.is_some_and(|code: i64| matches!(code, -32600 | -32099..=-32000));
+    let general = code.is_some_and(|code: i64| matches!(code, -32600 | -32001 | -32000));
     let text = message::text_member(answer.error(), "message").unwrap_or_default().to_lowercase();
     matches!(answer.kind, Kind::Response { id: None }) && general && !text.contains("protocol version")
 }
@@ -70,6 +70,7 @@ mod tests {
             (400, BAD_REQUEST, true, false),
             (400, INVALID, true, false),
             (400, VERSION, false, false),
+            (400, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32055,"message":"no"}}"#, false, false),
             (400, OWN, false, false),
             (406, "Not Acceptable", true, true),
             (406, NOT_ALLOWED, false, false),
