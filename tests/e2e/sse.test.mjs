@@ -76,7 +76,7 @@ for (const [what, data] of [
   scenario(`a second endpoint ${what} changes nothing`, sseWith({}, told), async ({ open, server }) => {
     const client = await open();
     const held = client.call("hold", { gate: "held" });
-    await client.until("three POSTs that were taken", () => client.stderr.split(" 202 ").length > 3);
+    await client.until("three POSTs that were taken", () => client.stderr.split(": 202,").length > 3);
     const [stream] = server.sessions.values();
     stream.event({ type: "endpoint", data });
     stream.notify("notifications/message", { level: "info", data: "after it" });
