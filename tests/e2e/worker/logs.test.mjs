@@ -36,7 +36,7 @@ scene(
     await told(worker, "warn", "EDGE", "the Origin of a request is not in ALLOWED_ORIGINS");
     await saysNonsense(client);
     await isServedBadly(client, server);
-    await told(worker, "warn", "SSE", "the server sent no message: not valid JSON");
+    await told(worker, "warn", "SERVER", "the server sent no message: not valid JSON");
 
     await losesItsServer(t, client, server);
     await told(worker, "info", "SSE", "the event stream ended, and the session with it");
