@@ -27,7 +27,7 @@ mod flow;
 mod front;
 mod ledger;
 mod note;
-mod parcel;
+mod outgoing;
 mod proxy;
 mod quirks;
 pub mod record;

@@ -1,7 +1,9 @@
-//! Who waits for an answer, in both directions. Every request of the client is
-//! here from the moment it was read until its one answer is written; taking it
-//! out is the permission to answer. Bytes, headers and HTTP must not enter.
+//! Who waits for an answer, in both directions. A request of the client is here
+//! from the moment it was read until its one answer is written; taking it out is
+//! the permission to answer. So is a request of our own, until its answer came.
+//! Bytes, headers and HTTP must not enter.
 
+use crate::rng::Rng;
 use crate::wire::message::Id;
 use std::collections::BTreeMap;
 
@@ -11,14 +13,28 @@ const MOST_OPEN: usize = 10_000;
 const LONGEST_ID: usize = 1024;
 pub(crate) const LONG_ID: &str = "the id is longer than 1024 bytes";
 
-/// The open requests.
+/// Names a request inside the machine. Never used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RequestKey(u64);
+
+/// The open requests. Those to the server have ids on two sides, which need not
+/// be the same.
 #[derive(Debug, Default)]
 pub(crate) struct Route {
-    /// Of the client, waiting for the server. The key compares by value, the
-    /// stored id has the client's spelling.
-    open: BTreeMap<Id, Open>,
+    /// How the ids of our own requests begin, to keep them apart from the client's.
+    prefix: String,
+    last: u64,
+    open: BTreeMap<RequestKey, Open>,
+    /// By the id that the client gave them.
+    by_client: BTreeMap<Id, RequestKey>,
+    /// By the id that the server knows.
+    by_wire: BTreeMap<Id, RequestKey>,
+    /// By their progress tokens; of two with the same, the later one.
+    by_token: BTreeMap<Id, RequestKey>,
     /// Of the server, waiting for the client.
     asks: BTreeMap<Id, Ask>,
+    /// How many of these keep the server waiting.
+    owed: usize,
 }
 
 /// An open request of the server.
@@ -30,10 +46,13 @@ pub(crate) struct Ask {
     pub(crate) aside: bool,
 }
 
+/// An open request to the server.
 #[derive(Debug)]
 struct Open {
-    id: Id,
-    progress: Option<Id>,
+    /// Its id in the client's spelling; none, if it is our own.
+    client: Option<Id>,
+    wire: Id,
+    token: Option<Id>,
     initialize: bool,
 }
 
@@ -49,60 +68,115 @@ pub(crate) enum Refusal {
 }
 
 impl Route {
+    pub(crate) fn new(rng: &mut Rng) -> Self {
+        Self { prefix: format!("mcp-proxy-{:016x}-", rng.next()), ..Self::default() }
+    }
+
     /// Takes a request of the client.
-    pub(crate) fn open(&mut self, id: &Id, progress: Option<Id>, initialize: bool) -> Result<(), Refusal> {
-        admit(id, &self.open)?;
-        self.open.insert(id.clone(), Open { id: id.clone(), progress, initialize });
-        Ok(())
+    pub(crate) fn open(&mut self, id: &Id, token: Option<Id>, initialize: bool) -> Result<RequestKey, Refusal> {
+        admit(id, &self.by_client)?;
+        let key = self.insert(Open { client: Some(id.clone()), wire: id.clone(), token: token.clone(), initialize });
+        self.by_client.insert(id.clone(), key);
+        token.map(|token| self.by_token.insert(token, key));
+        Ok(key)
+    }
+
+    /// Takes a request of our own, which goes to the server under this id.
+    pub(crate) fn open_own(&mut self) -> (RequestKey, Id) {
+        let wire = Id::named(&format!("{}{}", self.prefix, self.last + 1));
+        (self.insert(Open { client: None, wire: wire.clone(), token: None, initialize: false }), wire)
+    }
+
+    /// The id is of a request of our own, open or not.
+    pub(crate) fn is_ours(&self, id: &Id) -> bool {
+        id.text().trim_start_matches('"').starts_with(&self.prefix)
+    }
+
+    fn insert(&mut self, open: Open) -> RequestKey {
+        self.last += 1;
+        let key = RequestKey(self.last);
+        self.by_wire.insert(open.wire.clone(), key);
+        self.open.insert(key, open);
+        key
     }
 
     /// The permission to answer: the id in the client's spelling, once.
-    pub(crate) fn close(&mut self, id: &Id) -> Option<Id> {
-        self.open.remove(id).map(|open| open.id)
+    pub(crate) fn close(&mut self, key: RequestKey) -> Option<Id> {
+        let Open { client, wire, token, .. } = self.open.remove(&key)?;
+        self.by_wire.remove(&wire);
+        client.as_ref().map(|id| self.by_client.remove(id));
+        if let Some(token) = token
+            && self.by_token.get(&token) == Some(&key)
+        {
+            self.by_token.remove(&token);
+        }
+        client
     }
 
-    /// All permissions at once.
-    pub(crate) fn close_all(&mut self) -> Vec<Id> {
-        std::mem::take(&mut self.open).into_values().map(|open| open.id).collect()
+    /// All permissions at once, with the requests that they are for.
+    pub(crate) fn close_all(&mut self) -> Vec<(RequestKey, Id)> {
+        let keys: Vec<RequestKey> = self.by_client.values().copied().collect();
+        keys.into_iter().filter_map(|key| Some((key, self.close(key)?))).collect()
     }
 
-    pub(crate) fn is_open(&self, id: &Id) -> bool {
-        self.open.contains_key(id)
+    pub(crate) fn is_initialize(&self, key: RequestKey) -> bool {
+        self.open.get(&key).is_some_and(|open| open.initialize)
     }
 
-    pub(crate) fn is_initialize(&self, id: &Id) -> bool {
-        self.open.get(id).is_some_and(|open| open.initialize)
-    }
-
+    /// No request of the client is open.
     pub(crate) fn idle(&self) -> bool {
-        self.open.is_empty()
+        self.by_client.is_empty()
     }
 
-    /// The open request that this progress token belongs to.
-    pub(crate) fn by_progress(&self, token: &Id) -> Option<&Id> {
-        self.open.values().find(|open| open.progress.as_ref() == Some(token)).map(|open| &open.id)
+    /// The open request to which the client gave this id.
+    pub(crate) fn by_client(&self, id: &Id) -> Option<RequestKey> {
+        self.by_client.get(id).copied()
+    }
+
+    /// The open request that the server knows by this id.
+    pub(crate) fn by_wire(&self, id: &Id) -> Option<RequestKey> {
+        self.by_wire.get(id).copied()
+    }
+
+    /// The open request of the client that this progress token belongs to.
+    pub(crate) fn by_token(&self, token: &Id) -> Option<RequestKey> {
+        self.by_token.get(token).copied()
+    }
+
+    /// The id that the client gave a request.
+    pub(crate) fn client_id(&self, key: RequestKey) -> Option<&Id> {
+        self.open.get(&key)?.client.as_ref()
+    }
+
+    /// The id that the server knows a request by.
+    pub(crate) fn wire_id(&self, key: RequestKey) -> Option<&Id> {
+        self.open.get(&key).map(|open| &open.wire)
     }
 
     /// Takes a request of the server.
     pub(crate) fn ask(&mut self, id: &Id, aside: bool) -> Result<(), Refusal> {
         admit(id, &self.asks)?;
+        self.owed += usize::from(!aside);
         self.asks.insert(id.clone(), Ask { id: id.clone(), aside });
         Ok(())
     }
 
     /// The permission to answer the server, once.
     pub(crate) fn answer(&mut self, id: &Id) -> Option<Ask> {
-        self.asks.remove(id)
+        let ask = self.asks.remove(id)?;
+        self.owed -= usize::from(!ask.aside);
+        Some(ask)
     }
 
     /// The server's open requests; they are no longer open.
     pub(crate) fn drop_asks(&mut self) -> Vec<Id> {
+        self.owed = 0;
         std::mem::take(&mut self.asks).into_values().map(|ask| ask.id).collect()
     }
 
     /// The client owes the server an answer without which it may not go on.
     pub(crate) fn client_owes(&self) -> bool {
-        self.asks.values().any(|ask| !ask.aside)
+        self.owed > 0
     }
 }
 
@@ -130,25 +204,26 @@ mod tests {
 
     #[test]
     fn a_request_is_answered_once_and_in_its_own_spelling() {
-        let mut route = Route::default();
+        let mut route = Route::new(&mut Rng::new(1));
         route.open(&id("\"\\u0061\""), None, false).unwrap();
         assert_eq!(route.open(&id("\"a\""), None, false), Err(Refusal::Duplicate));
-        assert_eq!(route.close(&id("\"a\"")).unwrap().text(), "\"\\u0061\"");
-        assert!(route.close(&id("\"a\"")).is_none());
+        let key = route.by_wire(&id("\"a\"")).unwrap();
+        assert_eq!(route.close(key).unwrap().text(), "\"\\u0061\"");
+        assert!(route.close(key).is_none() && route.by_wire(&id("\"a\"")).is_none());
     }
 
     #[test]
     fn number_and_string_ids_are_two_requests() {
-        let mut route = Route::default();
-        route.open(&id("1"), None, false).unwrap();
-        route.open(&id("\"1\""), None, false).unwrap();
-        assert_eq!(route.close(&id("1")).unwrap().text(), "1");
-        assert!(route.is_open(&id("\"1\"")));
+        let mut route = Route::new(&mut Rng::new(1));
+        let number = route.open(&id("1"), None, false).unwrap();
+        let string = route.open(&id("\"1\""), None, false).unwrap();
+        assert_eq!(route.close(number).unwrap().text(), "1");
+        assert_eq!(route.client_id(string).unwrap().text(), "\"1\"");
     }
 
     #[test]
     fn over_the_limit_the_asker_is_refused() {
-        let mut route = Route::default();
+        let mut route = Route::new(&mut Rng::new(1));
         for n in 0..MOST_OPEN {
             route.open(&id(&n.to_string()), None, false).unwrap();
         }
@@ -157,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_long_id_is_refused_on_either_side() {
-        let mut route = Route::default();
+        let mut route = Route::new(&mut Rng::new(1));
         let long = id(&format!("\"{}\"", "x".repeat(LONGEST_ID)));
         assert_eq!(route.open(&long, None, false), Err(Refusal::LongId));
         assert_eq!(route.ask(&long, false), Err(Refusal::LongId));
@@ -166,9 +241,20 @@ mod tests {
 
     #[test]
     fn a_progress_token_of_zero_finds_its_request() {
-        let mut route = Route::default();
-        route.open(&id("7"), Some(id("0")), false).unwrap();
-        assert_eq!(route.by_progress(&id("0")), Some(&id("7")));
-        assert_eq!(route.by_progress(&id("\"0\"")), None);
+        let mut route = Route::new(&mut Rng::new(1));
+        let key = route.open(&id("7"), Some(id("0")), false).unwrap();
+        assert_eq!(route.by_token(&id("0")), Some(key));
+        assert_eq!(route.by_token(&id("\"0\"")), None);
+        route.close(key);
+        assert_eq!(route.by_token(&id("0")), None);
+    }
+
+    #[test]
+    fn a_request_of_our_own_is_no_business_of_the_client() {
+        let mut route = Route::new(&mut Rng::new(1));
+        let (key, wire) = route.open_own();
+        assert!(route.idle() && route.wire_id(key) == Some(&wire) && route.by_client(&wire).is_none());
+        assert!(route.close_all().is_empty() && route.by_wire(&wire) == Some(key));
+        assert!(route.close(key).is_none() && route.wire_id(key).is_none() && route.is_ours(&wire));
     }
 }

@@ -74,6 +74,11 @@ impl<K: Copy + Ord, V: Timed> Timetable<K, V> {
         self.get(*key)?.due(&self.terms)
     }
 
+    /// The rows that are due by then.
+    pub(crate) fn due(&self, now: Time) -> Vec<K> {
+        self.order.iter().take_while(|(at, _)| *at <= now).map(|(_, key)| *key).collect()
+    }
+
     fn reorder(&mut self, key: K, before: Option<Time>, after: Option<Time>) {
         if before != after {
             before.map(|at| self.order.remove(&(at, key)));

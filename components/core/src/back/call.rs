@@ -5,7 +5,7 @@ use super::meaning::Way;
 use crate::config::Config;
 use crate::era::legacy::Session;
 use crate::failure::Delivered;
-use crate::parcel::{Errand, Parcel};
+use crate::outgoing::{Outgoing, Patience, Purpose, Traits};
 use crate::time::{Deadline, Time, Why, earlier};
 use crate::wire::sse::Sse;
 use bytes::Bytes;
@@ -32,10 +32,12 @@ pub(crate) struct Limits {
     total: Option<Duration>,
 }
 
-/// A parcel under way.
+/// A message under way.
 #[derive(Debug)]
 pub(crate) struct Call {
-    pub(crate) parcel: Parcel,
+    pub(crate) outgoing: Outgoing,
+    /// What its response is for; nothing any more, if nobody waits for it.
+    pub(crate) purpose: Option<Purpose>,
     pub(crate) state: State,
     /// How it was sent last, or will be.
     pub(crate) way: Way,
@@ -125,22 +127,12 @@ impl Limits {
 }
 
 impl Call {
-    pub(crate) fn new(now: Time, parcel: Parcel, url: Url, session: Session) -> Self {
-        let way = match parcel.errand {
-            Errand::Listen | Errand::Stream => Way::Stream,
-            Errand::Request { .. }
-            | Errand::Initialize(_)
-            | Errand::Reinitialize(_)
-            | Errand::Restore(_)
-            | Errand::KeepAlive(_)
-            | Errand::Initialized
-            | Errand::Notification
-            | Errand::Answer
-            | Errand::Goodbye
-            | Errand::Settled => Way::Message,
-        };
+    pub(crate) fn new(now: Time, outgoing: Outgoing, url: Url, session: Session) -> Self {
+        let streams = matches!(outgoing.purpose, Purpose::Listen | Purpose::Stream);
+        let way = if streams { Way::Stream } else { Way::Message };
         Self {
-            parcel: Parcel { since: parcel.since.or(Some(now)), ..parcel },
+            purpose: Some(outgoing.purpose),
+            outgoing: Outgoing { since: outgoing.since.or(Some(now)), ..outgoing },
             state: State::AwaitHead,
             way,
             url,
@@ -157,8 +149,23 @@ impl Call {
         }
     }
 
-    pub(crate) fn errand(&self) -> &Errand {
-        &self.parcel.errand
+    /// What follows from its purpose.
+    pub(crate) fn traits(&self) -> Traits {
+        self.purpose.map_or(Traits::SETTLED, Purpose::traits)
+    }
+
+    /// Nobody waits for it any more.
+    pub(crate) fn settle(&mut self) {
+        self.purpose = None;
+        self.outgoing.body = Bytes::new();
+        if matches!(self.state, State::AwaitAnswer(_)) {
+            self.state = State::AwaitEnd;
+        }
+    }
+
+    /// Silence counts from here on.
+    pub(crate) fn touch(&mut self, now: Time) {
+        (self.heard, self.sent) = (self.heard.max(now), self.sent.max(now));
     }
 
     /// No exchange is under way for it.
@@ -184,13 +191,13 @@ impl Call {
 
     /// The server cannot have seen the message.
     pub(crate) fn unseen(&self) -> bool {
-        self.unsent_message() && self.parcel.delivered == Delivered::No
+        self.unsent_message() && self.outgoing.delivered == Delivered::No
     }
 
-    /// The server has the parcel: its body is kept only if it may go again.
+    /// The server has the message: its body is kept only if it may go again.
     pub(crate) fn taken(mut self) -> Self {
-        if !self.errand().repeatable() {
-            self.parcel.body = Bytes::new();
+        if !self.traits().repeatable {
+            self.outgoing.body = Bytes::new();
         }
         self
     }
@@ -199,7 +206,7 @@ impl Call {
     pub(crate) fn unsent(&self) -> usize {
         match self.state {
             State::AwaitRetry(_) | State::AwaitEndpoint | State::AwaitHead => {
-                self.parcel.body.len().saturating_sub(self.uploaded)
+                self.outgoing.body.len().saturating_sub(self.uploaded)
             }
             State::AwaitReconnect(_)
             | State::AwaitEvents(_)
@@ -239,35 +246,19 @@ impl Call {
         }
     }
 
-    /// There is something the server has not taken, or not answered.
-    pub(crate) fn busy(&self) -> bool {
-        match self.errand() {
-            Errand::Listen | Errand::Stream | Errand::KeepAlive(_) | Errand::Settled => false,
-            Errand::Request { .. }
-            | Errand::Initialize(_)
-            | Errand::Reinitialize(_)
-            | Errand::Restore(_)
-            | Errand::Initialized
-            | Errand::Notification
-            | Errand::Answer
-            | Errand::Goodbye => true,
+    /// The longest silence that is acceptable.
+    pub(crate) fn patience(&self, limits: &Limits) -> Option<Duration> {
+        match self.traits().patience {
+            Patience::Endless => self.is_refused_listener().then_some(AFTERGLOW),
+            Patience::Afterglow => Some(AFTERGLOW),
+            Patience::Ping => Some(PULSE),
+            Patience::Request => limits.silence,
+            Patience::Message => Some(limits.silence.unwrap_or(UNANSWERED).min(UNANSWERED)),
         }
     }
 
-    /// The longest silence that is acceptable.
-    pub(crate) fn patience(&self, limits: &Limits) -> Option<Duration> {
-        match self.errand() {
-            Errand::Listen if matches!(self.state, State::AwaitReason(_)) => Some(AFTERGLOW),
-            Errand::Listen | Errand::Stream => None,
-            Errand::Settled => Some(AFTERGLOW),
-            Errand::KeepAlive(_) => Some(PULSE),
-            Errand::Request { .. } | Errand::Initialize(_) | Errand::Reinitialize(_) | Errand::Restore(_) => {
-                limits.silence
-            }
-            Errand::Initialized | Errand::Notification | Errand::Answer | Errand::Goodbye => {
-                Some(limits.silence.unwrap_or(UNANSWERED).min(UNANSWERED))
-            }
-        }
+    fn is_refused_listener(&self) -> bool {
+        self.purpose == Some(Purpose::Listen) && matches!(self.state, State::AwaitReason(_))
     }
 
     /// How long the response may take to begin.
@@ -278,25 +269,27 @@ impl Call {
         }
     }
 
-    /// The limit that will be hit first. `paused`: the silence of a request is
-    /// not the server's fault now, since the client owes it an answer or does
-    /// not read what it says.
-    pub(crate) fn limit(&self, limits: &Limits, paused: bool) -> Option<Deadline> {
-        let paused = paused && self.errand().wants_answer();
-        let quiet = self.patience(limits).filter(|_| !paused);
+    /// The limit that will be hit first.
+    pub(crate) fn limit(&self, limits: &Limits) -> Option<Deadline> {
+        let quiet = self.patience(limits);
         let quiet = quiet.map(|limit| Deadline { at: self.heard.after(limit), why: Why::Quiet });
-        let begins = matches!(self.state, State::AwaitHead) && *self.errand() != Errand::Settled;
-        let first = self.first_byte(limits).filter(|_| begins && !paused);
+        let begins = matches!(self.state, State::AwaitHead) && self.purpose.is_some();
+        let first = self.first_byte(limits).filter(|_| begins);
         let first = first.map(|limit| Deadline { at: self.sent.after(limit), why: Why::FirstByte });
-        let total = limits.total.and_then(|limit| self.parcel.due(limit));
+        let total = limits.total.filter(|_| self.purpose.is_some()).and_then(|limit| self.outgoing.due(limit));
         let total = total.map(|at| Deadline { at, why: Why::Total });
         let stranded = self.stranded.map(|at| Deadline { at, why: Why::Quiet });
         earlier(earlier(total, stranded), earlier(quiet, first))
     }
 
     /// When the call wants to be looked at.
-    pub(crate) fn deadline(&self, limits: &Limits, paused: bool) -> Option<Deadline> {
-        let turn = match self.state {
+    pub(crate) fn deadline(&self, limits: &Limits) -> Option<Deadline> {
+        earlier(self.turn(), self.limit(limits))
+    }
+
+    /// When it is to be sent.
+    pub(crate) fn turn(&self) -> Option<Deadline> {
+        match self.state {
             State::AwaitRetry(at) => Some(Deadline { at, why: Why::Retry }),
             State::AwaitReconnect(at) => Some(Deadline { at, why: Why::Reconnect }),
             State::AwaitEndpoint
@@ -306,8 +299,7 @@ impl Call {
             | State::AwaitReason(_)
             | State::AwaitAnswer(_)
             | State::AwaitEnd => None,
-        };
-        earlier(turn, self.limit(limits, paused))
+        }
     }
 
     /// Remembers what the stream said about resuming it.

@@ -4,13 +4,19 @@
 
 use super::call::{Call, Limits};
 use crate::boundary::CallId;
-use crate::parcel::Errand;
-use crate::time::{Deadline, earlier};
+use crate::outgoing::Purpose;
+use crate::route::RequestKey;
+use crate::time::{Deadline, Time};
 use crate::timetable::{Timed, Timetable};
+use std::collections::BTreeMap;
 
 #[derive(Debug)]
 pub(super) struct Calls {
     table: Timetable<CallId, Call>,
+    /// Those that carry a request.
+    by_request: BTreeMap<RequestKey, CallId>,
+    /// Silence counts from here, or from a later sign of life.
+    touched: Time,
     /// The sum over all.
     held: Held,
 }
@@ -18,9 +24,9 @@ pub(super) struct Calls {
 /// Bytes of one call, or of all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Held {
-    /// Of parcels that may have to be sent, or sent again.
+    /// Of messages that may have to be sent, or sent again.
     pub(super) kept: usize,
-    /// Of parcels that have not left.
+    /// Of messages that have not left.
     pub(super) unsent: usize,
     /// Of responses that are not finished.
     pub(super) partial: usize,
@@ -32,13 +38,13 @@ impl Timed for Call {
     type Terms = Limits;
 
     fn due(&self, limits: &Limits) -> Option<Deadline> {
-        self.deadline(limits, false)
+        self.deadline(limits)
     }
 }
 
 impl Calls {
     pub(super) fn new(limits: Limits) -> Self {
-        Self { table: Timetable::new(limits), held: Held::default() }
+        Self { table: Timetable::new(limits), by_request: BTreeMap::new(), touched: Time(0), held: Held::default() }
     }
 
     pub(super) fn limits(&self) -> &Limits {
@@ -47,6 +53,11 @@ impl Calls {
 
     pub(super) fn get(&self, id: CallId) -> Option<&Call> {
         self.table.get(id)
+    }
+
+    /// The call that carries a request.
+    pub(super) fn of(&self, request: RequestKey) -> Option<CallId> {
+        self.by_request.get(&request).copied()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (CallId, &Call)> {
@@ -68,39 +79,48 @@ impl Calls {
 
     pub(super) fn put(&mut self, id: CallId, call: Call) {
         let after = Held::by(&call);
+        call.traits().key.map(|key| self.by_request.insert(key, id));
         let old = self.table.insert(id, call);
         self.count(old.as_ref().map(Held::by).unwrap_or_default(), after);
     }
 
     pub(super) fn take(&mut self, id: CallId) -> Option<Call> {
         let call = self.table.remove(id)?;
+        call.traits().key.map(|key| self.by_request.remove(&key));
         self.count(Held::by(&call), Held::default());
         Some(call)
     }
 
     pub(super) fn change<R>(&mut self, id: CallId, change: impl FnOnce(&mut Call) -> R) -> Option<R> {
-        let (before, result, after) = self.table.change(id, |call| {
-            let before = Held::by(call);
+        let ((before, request), result, (after, now)) = self.table.change(id, |call| {
+            let before = (Held::by(call), call.traits().key);
             let result = change(call);
-            (before, result, Held::by(call))
+            (before, result, (Held::by(call), call.traits().key))
         })?;
+        request.filter(|_| now.is_none()).map(|request| self.by_request.remove(&request));
         self.count(before, after);
         Some(result)
     }
 
-    pub(super) fn change_all(&mut self, change: impl Fn(&mut Call)) {
-        for id in self.ids(|_| true) {
-            self.change(id, &change);
-        }
+    /// Silence counts from here on, for every call.
+    pub(super) fn touch_all(&mut self, now: Time) {
+        self.touched = now;
     }
 
-    /// When the first call is to be looked at. `paused` as for [`Call::limit`].
-    pub(super) fn deadline(&self, paused: bool) -> Option<Deadline> {
-        if paused {
-            let all = self.iter().map(|(_, call)| call.deadline(self.limits(), paused));
-            return all.fold(None, earlier);
-        }
+    /// From when silence counts, unless there was a later sign of life.
+    pub(super) fn touched(&self) -> Time {
+        self.touched
+    }
+
+    /// When the first call is to be looked at. It may turn out that there is
+    /// nothing to do.
+    pub(super) fn deadline(&self) -> Option<Deadline> {
         self.table.first()
+    }
+
+    /// The calls that are to be looked at by now.
+    pub(super) fn due(&self, now: Time) -> Vec<CallId> {
+        self.table.due(now)
     }
 
     fn count(&mut self, before: Held, after: Held) {
@@ -115,8 +135,8 @@ impl Calls {
 
 impl Held {
     fn by(call: &Call) -> Self {
-        let untaken = usize::from(matches!(call.errand(), Errand::Notification | Errand::Answer));
-        Self { kept: call.parcel.body.len(), unsent: call.unsent(), partial: call.partial(), untaken }
+        let untaken = usize::from(matches!(call.purpose, Some(Purpose::Notification | Purpose::Answer)));
+        Self { kept: call.outgoing.body.len(), unsent: call.unsent(), partial: call.partial(), untaken }
     }
 }
 
@@ -126,9 +146,8 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::era::legacy::Session;
-    use crate::parcel::Parcel;
+    use crate::outgoing::Outgoing;
     use crate::rng::Rng;
-    use crate::time::Time;
     use std::ops::Add;
 
     impl Add for Held {
@@ -148,7 +167,7 @@ mod tests {
     fn call(rng: &mut Rng) -> Call {
         let body = vec![0; usize::try_from(rng.below(9)).unwrap()];
         let url = "http://h/".parse().unwrap();
-        Call::new(Time(0), Parcel::new(Errand::Notification, body), url, Session::default())
+        Call::new(Time(0), Outgoing::new(Purpose::Notification, body), url, Session::default())
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::boundary::{CallError, CallId};
 use crate::era::legacy::Session;
 use crate::failure::{Attempt, Delivered, Failure, Phase};
 use crate::note::Note;
-use crate::parcel::{Errand, Parcel};
+use crate::outgoing::{Outgoing, Purpose};
 use crate::time::{Deadline, Time, Why};
 use crate::wire::sse::Event;
 use bytes::Bytes;
@@ -82,7 +82,7 @@ impl HttpBack {
     }
 
     fn stop_stream(&mut self) {
-        self.ids(|call| *call.errand() == Errand::Stream).into_iter().for_each(|id| self.stop(id));
+        self.ids(|call| call.purpose == Some(Purpose::Stream)).into_iter().for_each(|id| self.stop(id));
     }
 
     /// Opens the stream, unless it is there.
@@ -90,8 +90,8 @@ impl HttpBack {
         let Link::Sse(channel) = &mut self.link else { return };
         if matches!(channel.gate, Gate::Closed) {
             channel.gate = Gate::Opening(now.after(self.config.endpoint_timeout));
-            let parcel = Parcel::new(Errand::Stream, Bytes::new());
-            let call = Call::new(now, parcel, self.config.url.clone(), Session::default());
+            let outgoing = Outgoing::new(Purpose::Stream, Bytes::new());
+            let call = Call::new(now, outgoing, self.config.url.clone(), Session::default());
             self.start(now, call, Way::Stream);
         }
     }
@@ -187,7 +187,7 @@ impl HttpBack {
             return self.not_opened(Failure::body(StatusCode::OK, why, &[]));
         }
         channel.reopenings.lost(now, stream.cursor.hint);
-        self.pulse.cut(now, stream.heard);
+        self.pulse.cut(now, stream.heard.max(self.calls.touched()));
         self.reports.push_back(Report::Note(Note::StreamLost));
         self.reports.push_back(Report::SessionEnded);
         self.end_session(now, error);
@@ -196,7 +196,8 @@ impl HttpBack {
     /// A ping of ours went unanswered: a stream that has said nothing since is
     /// dead, whether or not anybody told us.
     pub(super) fn pulse_lost(&mut self, now: Time, asked: Time) {
-        for id in self.ids(|call| *call.errand() == Errand::Stream && call.heard < asked) {
+        for id in self.ids(|call| call.purpose == Some(Purpose::Stream) && call.heard.max(self.calls.touched()) < asked)
+        {
             if let Some(stream) = self.take(id) {
                 self.drop_exchange(id, &stream);
                 self.stream_lost(now, &stream, Some(CallError::Reset));
@@ -213,12 +214,12 @@ impl HttpBack {
         }
         let concerned = |call: &Call| {
             let sent = matches!(call.state, State::AwaitHead | State::AwaitAnswer(_)) && call.way == Way::Post;
-            matches!(call.state, State::AwaitRetry(_)) || (sent && call.errand().wants_answer())
+            matches!(call.state, State::AwaitRetry(_)) || (sent && call.traits().wants_answer())
         };
         for id in self.ids(concerned) {
             let Some(mut call) = self.take(id) else { continue };
             if matches!(call.state, State::AwaitHead)
-                && matches!(call.errand(), Errand::Request { repeatable: false, .. })
+                && matches!(call.purpose, Some(Purpose::Request { repeatable: false, .. }))
             {
                 call.stranded = call.stranded.or(Some(now.after(STRANDED)));
                 self.put(id, call);
@@ -231,27 +232,19 @@ impl HttpBack {
             } else {
                 Failure::call(error.unwrap_or(CallError::Reset), "", &call.url)
             };
-            let again = match call.errand() {
-                Errand::Request { repeatable, .. } => *repeatable || !sent,
-                Errand::Initialize(_) | Errand::Notification => true,
-                Errand::Reinitialize(_)
-                | Errand::Restore(_)
-                | Errand::KeepAlive(_)
-                | Errand::Initialized
-                | Errand::Answer
-                | Errand::Listen
-                | Errand::Stream
-                | Errand::Goodbye
-                | Errand::Settled => false,
+            // What is ours, or answers a question, belongs to the session that ended.
+            let again = match call.purpose {
+                Some(Purpose::Notification) => true,
+                _ => call.traits().of_client && (call.traits().repeatable || !sent),
             };
             if !again {
                 self.fail(&call, failure);
                 continue;
             }
             if sent {
-                call.parcel.delivered = Delivered::Maybe;
+                call.outgoing.delivered = Delivered::Maybe;
             }
-            self.reports.push_back(Report::SessionGone(call.parcel, call.session, failure));
+            self.reports.push_back(Report::SessionGone(call.outgoing, call.session, failure));
         }
     }
 

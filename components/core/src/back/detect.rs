@@ -94,9 +94,9 @@ impl HttpBack {
     /// call back if it does not.
     pub(super) fn try_sse(&mut self, now: Time, call: Call, failure: &Failure, body: &[u8]) -> Option<Call> {
         let status = failure.data.http_status.and_then(|status| StatusCode::from_u16(status).ok());
-        let handshake = call.errand().handshake();
+        let handshake = call.traits().handshake;
         let telling = status.is_some_and(|status| refusals::may_be_sse(handshake, status, body));
-        if call.way != Way::Message || !telling || !call.errand().wants_answer() {
+        if call.way != Way::Message || !telling || !call.traits().wants_answer() {
             return Some(call);
         }
         match &self.link {

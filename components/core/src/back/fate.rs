@@ -10,7 +10,7 @@ use crate::backoff;
 use crate::boundary::{CallError, CallId};
 use crate::failure::{Delivered, Failure, Phase};
 use crate::note::Note;
-use crate::parcel::Errand;
+use crate::outgoing::Purpose;
 use crate::time::{Time, Why};
 use http::{HeaderMap, StatusCode};
 use std::time::Duration;
@@ -35,7 +35,7 @@ impl HttpBack {
             return self.fail(&call, Failure::body(status, "it redirects in a circle", &[]).undelivered());
         }
         call.url = url;
-        call.parcel.attempts -= u32::from(call.way != Way::Stream);
+        call.outgoing.attempts -= u32::from(call.way != Way::Stream);
         let way = call.way;
         self.start(now, call, way);
     }
@@ -44,7 +44,7 @@ impl HttpBack {
     pub(super) fn later(&mut self, now: Time, id: CallId, call: Call, wait: Duration, status: StatusCode) {
         self.reports.push_back(Report::Stop(id));
         let budget = call.patience(self.calls.limits()).unwrap_or(Duration::MAX);
-        if call.parcel.attempts > self.config.retries || wait >= budget {
+        if call.outgoing.attempts > self.config.retries || wait >= budget {
             return self.fail(&call, Failure::status(status, &[]).undelivered());
         }
         self.again(now, call, wait, None);
@@ -54,7 +54,7 @@ impl HttpBack {
     pub(super) fn refusal(&mut self, now: Time, id: CallId, call: Call, status: StatusCode, headers: &HeaderMap) {
         let reason = Reason { status, challenge: challenge(headers), body: Vec::new() };
         let redirect = Some(status).filter(StatusCode::is_redirection).and(meaning::target(&call.url, headers));
-        if call.way == Way::Stream && *call.errand() != Errand::Stream && !may_be_lost(&call, status) {
+        if call.way == Way::Stream && call.purpose != Some(Purpose::Stream) && !may_be_lost(&call, status) {
             self.reports.push_back(Report::Stop(id));
             self.no_stream(now, call, &reason);
         } else if let Some(target) = redirect {
@@ -68,7 +68,7 @@ impl HttpBack {
     /// A GET for messages brought no event stream.
     fn no_stream(&mut self, now: Time, call: Call, reason: &Reason) {
         let status = reason.status;
-        if *call.errand() != Errand::Listen {
+        if call.purpose != Some(Purpose::Listen) {
             let mut failure = Failure::stream(None);
             failure.data.http_status = Some(status.as_u16());
             return self.fail(&call, failure);
@@ -94,13 +94,13 @@ impl HttpBack {
     /// A call failed before its response began.
     pub(super) fn unreached(&mut self, now: Time, mut call: Call, error: CallError, words: &str) {
         let failure = Failure::call(error, words, &call.url);
-        if *call.errand() == Errand::Settled {
+        if call.purpose.is_none() {
             return;
         }
-        if *call.errand() == Errand::Listen {
+        if call.purpose == Some(Purpose::Listen) {
             return self.reconnect(now, call);
         }
-        if *call.errand() == Errand::Stream {
+        if call.purpose == Some(Purpose::Stream) {
             return self.stream_unreached(now, call, failure, error.passing());
         }
         if call.way == Way::Stream {
@@ -113,12 +113,12 @@ impl HttpBack {
         if call.stranded.is_some() && error.before_sending() {
             return self.session_gone(call, failure);
         }
-        let harmless = error.before_sending() || call.errand().repeatable();
-        if harmless && error.passing() && call.parcel.attempts <= self.config.retries {
+        let harmless = error.before_sending() || call.traits().repeatable;
+        if harmless && error.passing() && call.outgoing.attempts <= self.config.retries {
             if !error.before_sending() {
-                call.parcel.delivered = Delivered::Maybe;
+                call.outgoing.delivered = Delivered::Maybe;
             }
-            let wait = backoff::retry(call.parcel.attempts - 1, &mut self.rng);
+            let wait = backoff::retry(call.outgoing.attempts - 1, &mut self.rng);
             return self.again(now, call, wait, Some(error));
         }
         self.fail(&call, failure);
@@ -126,21 +126,21 @@ impl HttpBack {
 
     /// A response that was to bring the answer ended or broke without it.
     pub(super) fn stream_over(&mut self, now: Time, mut call: Call, error: Option<CallError>) {
-        if *call.errand() == Errand::Listen {
+        if call.purpose == Some(Purpose::Listen) {
             return self.reconnect(now, call);
         }
-        if *call.errand() == Errand::Stream {
+        if call.purpose == Some(Purpose::Stream) {
             return self.stream_lost(now, &call, error);
         }
-        if !call.errand().wants_answer() {
+        if !call.traits().wants_answer() {
             return;
         }
         if call.cursor.last_event.is_some() {
             return self.reconnect(now, call);
         }
-        if call.errand().repeatable() && call.parcel.attempts <= self.config.retries {
-            call.parcel.delivered = Delivered::Maybe;
-            let wait = backoff::retry(call.parcel.attempts - 1, &mut self.rng);
+        if call.traits().repeatable && call.outgoing.attempts <= self.config.retries {
+            call.outgoing.delivered = Delivered::Maybe;
+            let wait = backoff::retry(call.outgoing.attempts - 1, &mut self.rng);
             return self.again(now, call, wait, error.or(Some(CallError::Reset)));
         }
         let failure = match &call.encoding {
@@ -153,7 +153,7 @@ impl HttpBack {
     pub(super) fn reconnect(&mut self, now: Time, mut call: Call) {
         let Cursor { eventless, messageless, hint, .. } = call.cursor;
         let wait = backoff::reconnect(eventless, messageless, hint, &mut self.rng);
-        let listens = *call.errand() == Errand::Listen;
+        let listens = call.purpose == Some(Purpose::Listen);
         if eventless > 0 && listens {
             call.cursor.last_event = None;
         }
@@ -172,7 +172,7 @@ impl HttpBack {
         if body.trim_ascii().is_empty() {
             let failure = Failure::body(status, "there is no answer in it", &[]);
             // The server may have acted on the message all the same.
-            call.parcel.delivered = Delivered::Maybe;
+            call.outgoing.delivered = Delivered::Maybe;
             let Some(call) = self.try_sse(now, call, &failure, &body) else { return };
             return self.fail(&call, failure);
         }
@@ -187,32 +187,32 @@ impl HttpBack {
     /// The server does not know the session; it has not carried out the request.
     pub(super) fn session_gone(&mut self, call: Call, mut failure: Failure) {
         failure.data.phase = Phase::Session;
-        let failure = call.parcel.failure(failure.undelivered());
-        self.reports.push_back(Report::SessionGone(call.parcel, call.session, failure));
+        let failure = call.outgoing.failure(failure.undelivered());
+        self.reports.push_back(Report::SessionGone(call.outgoing, call.session, failure));
     }
 
     /// A body that says so, in a session of which that can be said.
     pub(super) fn says_gone(&self, call: &Call, status: StatusCode, body: &[u8]) -> bool {
-        let sent = call.way == Way::Message && call.errand().wants_answer() && !call.parcel.body.is_empty();
+        let sent = call.way == Way::Message && call.traits().wants_answer() && !call.outgoing.body.is_empty();
         let possible = call.session.id.is_some() && sent;
         self.config.quirks.session_gone && possible && gone::says_gone(status, body)
     }
 
     /// The body of a call, which began like this, has been looked at.
     pub(crate) fn body_read(&mut self, id: CallId, status: StatusCode, beginning: &[u8]) {
-        let Some(call) = self.calls.get(id).filter(|call| call.errand().wants_answer()) else { return };
-        let failure = call.parcel.failure(Failure::body(status, &call.no_answer(), beginning));
-        self.reports.push_back(Report::Failed(call.errand().clone(), failure));
+        let Some(call) = self.calls.get(id).filter(|call| call.traits().wants_answer()) else { return };
+        let failure = call.outgoing.failure(Failure::body(status, &call.no_answer(), beginning));
+        self.reports.extend(call.purpose.map(|purpose| Report::Failed(purpose, failure)));
         self.settle(id);
     }
 
     pub(super) fn reason_over(&mut self, now: Time, call: Call, reason: Reason) {
-        if call.way == Way::Stream && *call.errand() != Errand::Stream {
+        if call.way == Way::Stream && call.purpose != Some(Purpose::Stream) {
             return self.no_stream(now, call, &reason);
         }
         let Reason { status, body, challenge, .. } = reason;
         let failure = Failure::status(status, &body).challenged(challenge);
-        if *call.errand() == Errand::Stream {
+        if call.purpose == Some(Purpose::Stream) {
             let failure =
                 if status.is_success() { Failure::body(status, "it is no event stream", &body) } else { failure };
             return self.stream_unreached(now, call, failure, passes(status));
@@ -221,21 +221,21 @@ impl HttpBack {
         if self.says_gone(&call, status, &body) {
             return self.session_gone(call, failure);
         }
-        let failure = call.parcel.failure(failure);
-        self.reports.push_back(Report::Refused(call.parcel.errand, failure, body));
+        let failure = call.outgoing.failure(failure);
+        self.reports.extend(call.purpose.map(|purpose| Report::Refused(purpose, failure, body)));
     }
 
     pub(super) fn expire(&mut self, now: Time, id: CallId, mut call: Call, why: Why) {
         self.drop_exchange(id, &call);
-        if *call.errand() == Errand::Listen
+        if call.purpose == Some(Purpose::Listen)
             && let State::AwaitReason(reason) = std::mem::replace(&mut call.state, State::AwaitEnd)
         {
             return self.no_stream(now, call, &reason);
         }
-        if matches!(call.errand(), Errand::KeepAlive(_)) {
+        if matches!(call.purpose, Some(Purpose::KeepAlive(_))) {
             self.pulse_lost(now, call.sent);
         }
-        let delivered = if call.unsent_message() { call.parcel.delivered } else { Delivered::Maybe };
+        let delivered = if call.unsent_message() { call.outgoing.delivered } else { Delivered::Maybe };
         let phase = match call.state {
             State::AwaitEndpoint => Phase::Session,
             State::AwaitEvents(_)
@@ -267,16 +267,16 @@ impl HttpBack {
             Some(_) => Failure::stream(None),
             None => Failure::late(phase, delivered, what, limit.unwrap_or_default(), option),
         };
-        let failure = call.parcel.failure(failure);
-        self.reports.push_back(Report::Expired(call.parcel.errand, failure));
+        let failure = call.outgoing.failure(failure);
+        self.reports.extend(call.purpose.map(|purpose| Report::Expired(purpose, failure)));
     }
 
     pub(super) fn fail(&mut self, call: &Call, failure: Failure) {
-        if *call.errand() == Errand::Stream {
+        if call.purpose == Some(Purpose::Stream) {
             return self.not_opened(failure);
         }
-        let failure = call.parcel.failure(failure);
-        self.reports.push_back(Report::Failed(call.errand().clone(), failure));
+        let failure = call.outgoing.failure(failure);
+        self.reports.extend(call.purpose.map(|purpose| Report::Failed(purpose, failure)));
     }
 }
 
@@ -284,7 +284,7 @@ impl HttpBack {
 /// A stream that was never open tells nothing: many servers have none, and say so
 /// with 404.
 fn may_be_lost(call: &Call, status: StatusCode) -> bool {
-    let listened = *call.errand() == Errand::Listen && call.session.id.is_some() && call.cursor.opened;
+    let listened = call.purpose == Some(Purpose::Listen) && call.session.id.is_some() && call.cursor.opened;
     listened && (status == StatusCode::NOT_FOUND || gone::may_say(status))
 }
 

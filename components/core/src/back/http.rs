@@ -16,8 +16,9 @@ use crate::era::legacy::Session;
 use crate::failure::Failure;
 use crate::flow;
 use crate::note::Note;
-use crate::parcel::{Errand, Parcel};
+use crate::outgoing::{Outgoing, Purpose};
 use crate::rng::Rng;
+use crate::route::RequestKey;
 use crate::time::{Deadline, Time, earlier};
 use crate::wire::message::Id;
 use crate::wire::sse::{Event, Sse, TooLong};
@@ -63,17 +64,17 @@ pub(crate) enum Report {
     /// The server said something over the limit in the response to that call,
     /// and if that can be seen: as the answer to this request.
     TooLong(CallId, Option<Id>),
-    /// The server took a parcel that needs no answer.
-    Taken(Errand),
-    /// A parcel cannot be brought, or will not be answered.
-    Failed(Errand, Failure),
+    /// The server took a message that needs no answer.
+    Taken(Purpose),
+    /// A message cannot be delivered, or will not be answered.
+    Failed(Purpose, Failure),
     /// The server refused with an error of its own.
-    Refused(Errand, Failure, Vec<u8>),
+    Refused(Purpose, Failure, Vec<u8>),
     /// Nothing was heard for too long; the server should stop working on it.
-    Expired(Errand, Failure),
+    Expired(Purpose, Failure),
     /// The server does not know the session that this was sent in; if there is
     /// no other, the failure is the answer.
-    SessionGone(Parcel, Session, Failure),
+    SessionGone(Outgoing, Session, Failure),
     /// The session has ended with its stream.
     SessionEnded,
     /// The server does not know the session that its listening stream was for.
@@ -93,12 +94,12 @@ impl HttpBack {
         self.reports.pop_front()
     }
 
-    /// Brings a parcel to the server.
-    pub(crate) fn send(&mut self, now: Time, parcel: Parcel, session: &Session) {
-        if parcel.errand.handshake() {
+    /// Sends a message to the server.
+    pub(crate) fn send(&mut self, now: Time, outgoing: Outgoing, session: &Session) {
+        if outgoing.purpose.traits().handshake {
             self.renew_stream(now);
         }
-        let call = Call::new(now, parcel, self.config.url.clone(), session.clone());
+        let call = Call::new(now, outgoing, self.config.url.clone(), session.clone());
         let id = self.new_id();
         self.dispatch(now, id, call);
     }
@@ -109,10 +110,10 @@ impl HttpBack {
         if matches!(self.link, Link::Sse(_)) {
             return;
         }
-        let old: Vec<CallId> = self.ids(|call| *call.errand() == Errand::Listen);
+        let old: Vec<CallId> = self.ids(|call| call.purpose == Some(Purpose::Listen));
         old.into_iter().for_each(|id| self.stop(id));
-        let parcel = Parcel::new(Errand::Listen, Bytes::new());
-        let call = Call::new(now, parcel, self.config.url.clone(), session.clone());
+        let outgoing = Outgoing::new(Purpose::Listen, Bytes::new());
+        let call = Call::new(now, outgoing, self.config.url.clone(), session.clone());
         self.start(now, call, Way::Stream);
     }
 
@@ -122,7 +123,7 @@ impl HttpBack {
             return self.unexpected(id, call);
         }
         let way = call.way;
-        if *call.errand() == Errand::Settled && !status.is_success() {
+        if call.purpose.is_none() && !status.is_success() {
             return self.reports.push_back(Report::Stop(id));
         }
         self.begun(now, &mut call, status, headers);
@@ -135,18 +136,18 @@ impl HttpBack {
         {
             return self.redirect(now, id, call, url, status);
         }
-        let in_session = call.session.id.is_some() || (way == Way::Post && !call.errand().handshake());
-        match meaning(call.errand(), way, in_session, &call.url, status, headers) {
+        let in_session = call.session.id.is_some() || (way == Way::Post && !call.traits().handshake);
+        match meaning(call.purpose, way, in_session, &call.url, status, headers) {
             Meaning::Posted => self.keep(id, call.taken(), State::AwaitAnswer(Exchange::Running)),
             Meaning::Events => {
-                if *call.errand() == Errand::Listen {
+                if call.purpose == Some(Purpose::Listen) {
                     self.listening(now, &call);
                 }
                 call.cursor.opened = true;
                 self.keep(id, call.taken(), State::AwaitEvents(Sse::new(self.config.max_message)));
             }
             // The body may say that the request was not carried out.
-            Meaning::Body if call.parcel.body.len() <= LONGEST_REPEAT => {
+            Meaning::Body if call.outgoing.body.len() <= LONGEST_REPEAT => {
                 self.keep(id, call, State::AwaitBody(status, Vec::new()));
             }
             Meaning::Body => self.keep(id, call.taken(), State::AwaitBody(status, Vec::new())),
@@ -154,8 +155,7 @@ impl HttpBack {
                 self.refusal(now, id, call, status, headers);
             }
             Meaning::Accepted => {
-                let errand = std::mem::replace(&mut call.parcel.errand, Errand::Settled);
-                self.reports.push_back(Report::Taken(errand));
+                self.reports.extend(call.purpose.take().map(Report::Taken));
                 self.keep(id, call.taken(), State::AwaitEnd);
             }
             Meaning::Redirect(url) if self.config.redirects => self.redirect(now, id, call, url, status),
@@ -188,13 +188,13 @@ impl HttpBack {
         }
         call.cursor.unreached = 0;
         // A server that sent us there, and is there, is asked there from now on.
-        if call.hops > 0 && (call.way == Way::Message || *call.errand() == Errand::Stream) {
+        if call.hops > 0 && (call.way == Way::Message || call.purpose == Some(Purpose::Stream)) {
             self.config.url.clone_from(&call.url);
         }
-        let answers = call.way == Way::Message && call.errand().wants_answer();
+        let answers = call.way == Way::Message && call.traits().wants_answer();
         if call.way == Way::Post {
             self.endpoint_proven(&call.url);
-        } else if answers && (!call.errand().handshake() || is_type(headers, EVENT_STREAM)) {
+        } else if answers && (!call.traits().handshake || is_type(headers, EVENT_STREAM)) {
             self.found_streamable();
         }
     }
@@ -207,7 +207,7 @@ impl HttpBack {
         let Self { calls, config, pulse, .. } = self;
         let event = calls.change(id, |call| {
             call.heard = now;
-            let of_session = *call.errand() == Errand::Stream;
+            let of_session = call.purpose == Some(Purpose::Stream);
             if of_session {
                 pulse.beat(now);
             }
@@ -289,22 +289,27 @@ impl HttpBack {
     }
 
     /// Sends what waits for its turn and gives up what has hit a limit.
+    /// While `paused`, a request's silence is not the server's fault: the client
+    /// owes it an answer, or does not read what it says.
     pub(crate) fn tick(&mut self, now: Time, paused: bool) {
         self.channel_tick(now);
         let due = |deadline: Option<Deadline>| deadline.filter(|deadline| deadline.at <= now);
-        for id in self.ids(|call| due(call.deadline(self.calls.limits(), paused)).is_some()) {
-            let Some(call) = self.take(id) else { continue };
-            match (due(call.limit(self.calls.limits(), paused)), &call.state) {
-                (Some(limit), _) => self.expire(now, id, call, limit.why),
-                (None, State::AwaitReconnect(_)) => self.start_as(now, id, call, Way::Stream),
-                (None, _) => self.dispatch(now, id, call),
+        for id in self.calls.due(now) {
+            let Some(mut call) = self.take(id) else { continue };
+            let excused = paused && call.traits().wants_answer();
+            call.touch(if excused { now } else { self.calls.touched() });
+            match (due(call.limit(self.calls.limits())), due(call.turn()), &call.state) {
+                (Some(limit), ..) => self.expire(now, id, call, limit.why),
+                (None, Some(_), State::AwaitReconnect(_)) => self.start_as(now, id, call, Way::Stream),
+                (None, Some(_), _) => self.dispatch(now, id, call),
+                (None, None, _) => self.put(id, call),
             }
         }
     }
 
-    pub(crate) fn deadline(&self, paused: bool) -> Option<Deadline> {
+    pub(crate) fn deadline(&self) -> Option<Deadline> {
         let channel = if let Link::Sse(channel) = &self.link { channel.deadline() } else { None };
-        earlier(channel, self.calls.deadline(paused))
+        earlier(channel, self.calls.deadline())
     }
 
     /// May the response of that call be read? Above the budget for unfinished
@@ -320,12 +325,12 @@ impl HttpBack {
         self.calls.len()
     }
 
-    /// Bytes of parcels that have not left.
+    /// Bytes of messages that have not left.
     pub(crate) fn unsent(&self) -> usize {
         self.calls.held().unsent
     }
 
-    /// Bytes of parcels that may have to be sent, or sent again.
+    /// Bytes of messages that may have to be sent, or sent again.
     pub(crate) fn kept(&self) -> usize {
         self.calls.held().kept
     }
@@ -335,35 +340,36 @@ impl HttpBack {
         self.calls.held().untaken
     }
 
-    /// The call for a request of our own that has not been answered.
-    pub(crate) fn own(&self, id: &Id) -> Option<CallId> {
-        self.calls.iter().find(|(_, call)| call.errand().own() == Some(id)).map(|(call, _)| call)
+    /// What the response to a call is for.
+    pub(crate) fn purpose(&self, id: CallId) -> Option<Purpose> {
+        self.calls.get(id)?.purpose
     }
 
-    /// The errand of a call that is still under way.
-    pub(crate) fn errand(&self, id: CallId) -> Option<&Errand> {
-        self.calls.get(id).map(Call::errand)
+    /// What a request is for that has not been answered.
+    pub(crate) fn purpose_of(&self, request: RequestKey) -> Option<Purpose> {
+        self.carrier(request)?.purpose
     }
 
-    /// The session id that the response to an errand offered.
-    pub(crate) fn offered(&self, errand: &Errand) -> Option<HeaderValue> {
-        let mut calls = self.calls.iter().filter(|(_, call)| call.errand() == errand);
-        calls.find_map(|(_, call)| call.offered.clone())
+    /// The session id that the response to a request offered.
+    pub(crate) fn offered(&self, request: RequestKey) -> Option<HeaderValue> {
+        self.carrier(request)?.offered.clone()
+    }
+
+    /// The call that carries a request.
+    fn carrier(&self, request: RequestKey) -> Option<&Call> {
+        self.calls.get(self.calls.of(request)?)
     }
 
     /// There is something the server has not taken, or not answered.
     pub(crate) fn busy(&self) -> bool {
-        self.calls.iter().any(|(_, call)| call.busy())
+        self.calls.iter().any(|(_, call)| call.traits().busy)
     }
 
     /// Nothing more is expected of that call.
     pub(crate) fn settle(&mut self, id: CallId) {
         let waits = self.calls.change(id, |call| {
-            call.parcel = Parcel::new(Errand::Settled, Bytes::new());
             let waits = call.waiting();
-            if matches!(call.state, State::AwaitAnswer(_)) {
-                call.state = State::AwaitEnd;
-            }
+            call.settle();
             waits
         });
         if waits == Some(true) {
@@ -371,26 +377,18 @@ impl HttpBack {
         }
     }
 
-    /// This request was answered, probably in the response to that call.
-    pub(crate) fn answered(&mut self, call: CallId, request: &Id) {
-        if self.calls.get(call).is_some_and(|call| call.errand().request() == Some(request)) {
-            return self.settle(call);
-        }
-        self.forget(request);
-    }
-
     /// Nobody waits for the answer to this request any more. `true` if the
     /// server cannot have seen it.
-    pub(crate) fn forget(&mut self, request: &Id) -> bool {
-        let calls = self.ids(|call| call.errand().request() == Some(request));
-        let unseen = calls.iter().any(|id| self.calls.get(*id).is_some_and(Call::unseen));
-        calls.into_iter().for_each(|id| self.settle(id));
+    pub(crate) fn forget(&mut self, request: RequestKey) -> bool {
+        let Some(id) = self.calls.of(request) else { return false };
+        let unseen = self.unseen(request);
+        self.settle(id);
         unseen
     }
 
     /// The server cannot have seen this request.
-    pub(crate) fn unseen(&self, request: &Id) -> bool {
-        self.calls.iter().any(|(_, call)| call.errand().request() == Some(request) && call.unseen())
+    pub(crate) fn unseen(&self, request: RequestKey) -> bool {
+        self.carrier(request).is_some_and(Call::unseen)
     }
 
     /// Drops every call.
@@ -449,7 +447,7 @@ impl HttpBack {
     }
 
     pub(super) fn start_as(&mut self, now: Time, id: CallId, mut call: Call, way: Way) {
-        call.parcel.attempts += u32::from(way != Way::Stream);
+        call.outgoing.attempts += u32::from(way != Way::Stream);
         (call.state, call.way, call.sent, call.uploaded) = (State::AwaitHead, way, now, 0);
         let request = request(&self.config, &self.cookies, &call);
         self.reports.push_back(Report::Start(id, request));
@@ -459,13 +457,12 @@ impl HttpBack {
     /// The failure of a message over the limit in the response to a call.
     pub(crate) fn too_long(&self, id: CallId) -> Failure {
         let failure = Failure::too_long(self.config.max_message);
-        self.calls.get(id).map_or(failure.clone(), |call| call.parcel.failure(failure))
+        self.calls.get(id).map_or(failure.clone(), |call| call.outgoing.failure(failure))
     }
 
     /// A failure of a request from outside, with what its call knows.
-    pub(crate) fn failure(&self, request: &Id, failure: Failure) -> Failure {
-        let call = self.calls.iter().find(|(_, call)| call.errand().request() == Some(request));
-        call.map_or(failure.clone(), |(_, call)| call.parcel.failure(failure))
+    pub(crate) fn failure(&self, request: RequestKey, failure: Failure) -> Failure {
+        self.carrier(request).map_or(failure.clone(), |call| call.outgoing.failure(failure))
     }
 }
 

@@ -1,7 +1,7 @@
-//! What a response head means for an errand. A pure table: no state, no time.
+//! What a response head means for a message. A pure table: no state, no time.
 
 use crate::failure::one_line;
-use crate::parcel::Errand;
+use crate::outgoing::Purpose;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, StatusCode};
 use std::time::Duration;
@@ -47,17 +47,18 @@ pub(crate) enum Way {
 
 /// The table.
 pub(crate) fn meaning(
-    errand: &Errand,
+    purpose: Option<Purpose>,
     way: Way,
     in_session: bool,
     url: &Url,
     status: StatusCode,
     headers: &HeaderMap,
 ) -> Meaning {
+    let answered = purpose.is_some_and(|purpose| purpose.traits().wants_answer());
     let events = is_type(headers, EVENT_STREAM);
     match (status.as_u16(), way) {
         (200..=299, Way::Stream) if events => Meaning::Events,
-        (200..=299, Way::Message | Way::Post) if !errand.wants_answer() => Meaning::Accepted,
+        (200..=299, Way::Message | Way::Post) if !answered => Meaning::Accepted,
         (200..=299, Way::Post) => Meaning::Posted,
         (200..=299, Way::Message) if events => Meaning::Events,
         (200..=299, Way::Message) => Meaning::Body,
@@ -66,7 +67,7 @@ pub(crate) fn meaning(
             redirect(url, headers).filter(kept).map_or(Meaning::Refusal, Meaning::Redirect)
         }
         (_, Way::Stream) => Meaning::Refusal,
-        (404, _) if in_session && *errand != Errand::Goodbye => Meaning::SessionGone,
+        (404, _) if in_session && purpose != Some(Purpose::Goodbye) => Meaning::SessionGone,
         (429 | 503, _) => retry_after(headers).map_or(Meaning::Refusal, Meaning::Later),
         (_, Way::Message | Way::Post) => Meaning::Refusal,
     }
@@ -129,14 +130,15 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::route::Route;
     use crate::wire::message::Id;
 
-    fn request() -> Errand {
-        Errand::Request { id: Id::named("a"), repeatable: false }
+    fn request() -> Purpose {
+        Purpose::Request { key: Route::default().open(&Id::named("a"), None, false).unwrap(), repeatable: false }
     }
 
     fn read(
-        errand: &Errand,
+        purpose: Purpose,
         way: Way,
         in_session: bool,
         status: u16,
@@ -144,7 +146,7 @@ mod tests {
     ) -> Meaning {
         let url = Url::parse("http://h:8/a/mcp?x=1").unwrap();
         let headers = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
-        meaning(errand, way, in_session, &url, StatusCode::from_u16(status).unwrap(), &headers)
+        meaning(Some(purpose), way, in_session, &url, StatusCode::from_u16(status).unwrap(), &headers)
     }
 
     #[test]
@@ -153,29 +155,29 @@ mod tests {
         let json = ("content-type", "Application/JSON; charset=utf-8");
         let html = ("content-type", "text/html");
         let (message, stream) = (Way::Message, Way::Stream);
-        let note = Errand::Notification;
-        assert_eq!(read(&request(), message, true, 200, &[sse]), Meaning::Events);
-        assert_eq!(read(&request(), message, true, 200, &[json]), Meaning::Body);
-        assert_eq!(read(&request(), message, true, 202, &[]), Meaning::Body);
-        assert_eq!(read(&note, message, true, 200, &[json]), Meaning::Accepted);
-        assert_eq!(read(&note, message, true, 204, &[]), Meaning::Accepted);
-        assert_eq!(read(&request(), message, true, 404, &[html]), Meaning::SessionGone);
-        assert_eq!(read(&request(), message, false, 404, &[html]), Meaning::Refusal);
-        assert_eq!(read(&Errand::Goodbye, message, true, 404, &[]), Meaning::Refusal);
+        let note = Purpose::Notification;
+        assert_eq!(read(request(), message, true, 200, &[sse]), Meaning::Events);
+        assert_eq!(read(request(), message, true, 200, &[json]), Meaning::Body);
+        assert_eq!(read(request(), message, true, 202, &[]), Meaning::Body);
+        assert_eq!(read(note, message, true, 200, &[json]), Meaning::Accepted);
+        assert_eq!(read(note, message, true, 204, &[]), Meaning::Accepted);
+        assert_eq!(read(request(), message, true, 404, &[html]), Meaning::SessionGone);
+        assert_eq!(read(request(), message, false, 404, &[html]), Meaning::Refusal);
+        assert_eq!(read(Purpose::Goodbye, message, true, 404, &[]), Meaning::Refusal);
         assert_eq!(
-            read(&request(), message, true, 503, &[("retry-after", "2")]),
+            read(request(), message, true, 503, &[("retry-after", "2")]),
             Meaning::Later(Duration::from_secs(2))
         );
-        assert_eq!(read(&request(), message, true, 503, &[("retry-after", "soon")]), Meaning::Refusal);
-        assert_eq!(read(&request(), message, true, 500, &[]), Meaning::Refusal);
-        assert_eq!(read(&Errand::Listen, stream, true, 200, &[sse]), Meaning::Events);
-        assert_eq!(read(&Errand::Listen, stream, true, 200, &[html]), Meaning::Refusal);
-        assert_eq!(read(&Errand::Listen, stream, true, 404, &[]), Meaning::Refusal);
+        assert_eq!(read(request(), message, true, 503, &[("retry-after", "soon")]), Meaning::Refusal);
+        assert_eq!(read(request(), message, true, 500, &[]), Meaning::Refusal);
+        assert_eq!(read(Purpose::Listen, stream, true, 200, &[sse]), Meaning::Events);
+        assert_eq!(read(Purpose::Listen, stream, true, 200, &[html]), Meaning::Refusal);
+        assert_eq!(read(Purpose::Listen, stream, true, 404, &[]), Meaning::Refusal);
     }
 
     #[test]
     fn redirects_stay_on_the_origin_or_go_up_to_tls() {
-        let to = |place| read(&request(), Way::Message, true, 307, &[("location", place)]);
+        let to = |place| read(request(), Way::Message, true, 307, &[("location", place)]);
         let url = |text| Meaning::Redirect(Url::parse(text).unwrap());
         assert_eq!(to("/b"), url("http://h:8/b"));
         assert_eq!(to("b/"), url("http://h:8/a/b/"));
@@ -199,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_message_follows_what_keeps_it_and_a_stream_follows_all() {
-        let to = |way, status, place| read(&request(), way, true, status, &[("location", place)]);
+        let to = |way, status, place| read(request(), way, true, status, &[("location", place)]);
         let url = |text| Meaning::Redirect(Url::parse(text).unwrap());
         for way in [Way::Message, Way::Post] {
             for status in [301, 302] {

@@ -5,9 +5,9 @@
 use super::http::HttpBack;
 use super::meaning::Way;
 use crate::config::KeepAlive;
-use crate::parcel::Errand;
+use crate::outgoing::Purpose;
+use crate::route::RequestKey;
 use crate::time::{Deadline, Time, Why};
-use crate::wire::message::Id;
 use std::time::Duration;
 
 /// A stream that ended after less silence was not cut for it.
@@ -65,15 +65,15 @@ impl Pulse {
 /// Signs of life, of calls and of the server.
 impl HttpBack {
     /// A sign of life for a request came by another way.
-    pub(crate) fn touch(&mut self, now: Time, id: &Id) {
-        for id in self.ids(|call| call.errand().request() == Some(id)) {
-            self.calls.change(id, |call| (call.heard, call.sent) = (now, now));
+    pub(crate) fn touch(&mut self, now: Time, request: RequestKey) {
+        if let Some(id) = self.calls.of(request) {
+            self.calls.change(id, |call| call.touch(now));
         }
     }
 
     /// The client has answered: the server's silence counts from here.
     pub(crate) fn touch_all(&mut self, now: Time) {
-        self.calls.change_all(|call| (call.heard, call.sent) = (now, now));
+        self.calls.touch_all(now);
     }
 
     /// When the server of an open session is to be asked for a sign of life.
@@ -91,7 +91,7 @@ impl HttpBack {
     pub(crate) fn woke(&mut self, now: Time) {
         self.touch_all(now);
         self.pulse.doubt(now);
-        for id in self.ids(|call| *call.errand() == Errand::Listen && !call.waiting()) {
+        for id in self.ids(|call| call.purpose == Some(Purpose::Listen) && !call.waiting()) {
             if let Some(call) = self.take(id) {
                 self.drop_exchange(id, &call);
                 self.start(now, call, Way::Stream);

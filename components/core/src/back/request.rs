@@ -4,7 +4,7 @@ use super::call::Call;
 use super::cookies::Cookies;
 use super::meaning::Way;
 use crate::config::Config;
-use crate::parcel::Errand;
+use crate::outgoing::Purpose;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, COOKIE, HeaderName, HeaderValue};
 use http::{Method, Request};
@@ -19,10 +19,10 @@ const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/eve
 /// The request of a call in its present state. The protocol's own headers win
 /// over the user's.
 pub(super) fn request(config: &Config, cookies: &Cookies, call: &Call) -> Request<Bytes> {
-    let (method, body) = match (call.way, call.errand()) {
+    let (method, body) = match (call.way, call.purpose) {
         (Way::Stream, _) => (Method::GET, Bytes::new()),
-        (_, Errand::Goodbye) => (Method::DELETE, Bytes::new()),
-        (_, _) => (Method::POST, call.parcel.body.clone()),
+        (_, Some(Purpose::Goodbye)) => (Method::DELETE, Bytes::new()),
+        (_, _) => (Method::POST, call.outgoing.body.clone()),
     };
     let mut own = vec![(SESSION_ID, call.session.id.clone()), (PROTOCOL_VERSION, call.session.version.clone())];
     own.push((COOKIE, cookies.header(&call.url, config.headers.get(COOKIE))));

@@ -4,10 +4,10 @@
 
 use super::{Role, repeatable, role};
 use crate::config::Keepsake;
-use crate::parcel::{Errand, Parcel};
-use crate::rng::Rng;
+use crate::outgoing::{Outgoing, Purpose};
+use crate::route::{RequestKey, Route};
 use crate::time::{Deadline, Time, Why};
-use crate::wire::message::{self, Id, Kind, Message, Parsed};
+use crate::wire::message::{self, Kind, Message, Parsed};
 use bytes::Bytes;
 use http::HeaderValue;
 use std::collections::{BTreeMap, VecDeque};
@@ -29,8 +29,7 @@ pub(crate) struct Legacy {
     phase: Phase,
     session: Session,
     memory: Memory,
-    held: VecDeque<Parcel>,
-    ids: OurIds,
+    held: VecDeque<Outgoing>,
 }
 
 /// What every call of a session carries.
@@ -65,7 +64,7 @@ struct Memory {
     log_level: Option<Message>,
     subscriptions: BTreeMap<String, Message>,
     /// Settings that the server has not confirmed.
-    asked: BTreeMap<Id, Message>,
+    asked: BTreeMap<RequestKey, Message>,
     /// How often something was learned.
     lessons: u64,
 }
@@ -79,22 +78,9 @@ pub(crate) enum Conclusion {
     Failed,
 }
 
-/// Ids for requests of our own. The prefix keeps them apart from the client's.
-#[derive(Debug)]
-struct OurIds {
-    prefix: u64,
-    next: u64,
-}
-
 impl Legacy {
-    pub(crate) fn new(rng: &mut Rng) -> Self {
-        Self {
-            phase: Phase::Fresh,
-            session: Session::default(),
-            memory: Memory::default(),
-            held: VecDeque::new(),
-            ids: OurIds { prefix: rng.next(), next: 0 },
-        }
+    pub(crate) fn new() -> Self {
+        Self { phase: Phase::Fresh, session: Session::default(), memory: Memory::default(), held: VecDeque::new() }
     }
 
     /// Goes on with a session that another machine had.
@@ -122,8 +108,8 @@ impl Legacy {
     }
 
     /// Replaces a session that is lost, if there is one.
-    pub(crate) fn reopen(&mut self) -> Option<Parcel> {
-        matches!(self.phase, Phase::Lost(_)).then(|| self.reinitialize()).flatten()
+    pub(crate) fn reopen(&mut self, route: &mut Route) -> Option<Outgoing> {
+        matches!(self.phase, Phase::Lost(_)).then(|| self.reinitialize(route)).flatten()
     }
 
     pub(crate) fn session(&self) -> &Session {
@@ -132,7 +118,7 @@ impl Legacy {
 
     /// Bytes that wait for the session.
     pub(crate) fn held(&self) -> usize {
-        self.held.iter().map(|parcel| parcel.body.len()).sum()
+        self.held.iter().map(|outgoing| outgoing.body.len()).sum()
     }
 
     /// How many messages wait for the session.
@@ -152,89 +138,82 @@ impl Legacy {
         }
     }
 
-    /// The errand of a client's message that is not an answer.
-    pub(crate) fn errand(&mut self, message: &Message) -> Errand {
-        match &message.kind {
-            Kind::Request { id, method } if role(method) == Role::Initialize => {
-                let lessons = self.memory.lessons;
-                self.memory = Memory { initialize: Some(message.clone()), lessons, ..Memory::default() };
-                Errand::Initialize(id.clone())
-            }
-            Kind::Request { id, method } => {
-                self.memory.asked(id, method, message);
-                Errand::Request { id: id.clone(), repeatable: repeatable(method) }
-            }
-            Kind::Notification { method } if role(method) == Role::Initialized => Errand::Initialized,
-            Kind::Notification { .. } => Errand::Notification,
-            Kind::Response { .. } => Errand::Answer,
+    /// The purpose of a client's request.
+    pub(crate) fn requested(&mut self, key: RequestKey, method: &str, message: &Message) -> Purpose {
+        if role(method) == Role::Initialize {
+            let lessons = self.memory.lessons;
+            self.memory = Memory { initialize: Some(message.clone()), lessons, ..Memory::default() };
+            return Purpose::Initialize(key);
         }
+        self.memory.asked(key, method, message);
+        Purpose::Request { key, repeatable: repeatable(method) }
     }
 
     /// A request of the client is over. A setting that the server took is
     /// remembered, for a new session.
-    pub(crate) fn concluded(&mut self, id: &Id, conclusion: Conclusion) {
-        let setting = self.memory.asked.remove(id);
+    pub(crate) fn concluded(&mut self, key: RequestKey, conclusion: Conclusion) {
+        let setting = self.memory.asked.remove(&key);
         if let (Some(message), Conclusion::Succeeded) = (setting, conclusion) {
             self.memory.learn(message);
         }
     }
 
-    /// A parcel wants to go. Returns what may be sent now, which in a lost
+    /// A message wants to go. Returns what may be sent now, which in a lost
     /// session is the attempt to replace it.
-    pub(crate) fn admit(&mut self, now: Time, parcel: Parcel) -> Option<Parcel> {
-        if matches!(parcel.errand, Errand::Initialize(_)) {
+    pub(crate) fn admit(&mut self, now: Time, outgoing: Outgoing, route: &mut Route) -> Option<Outgoing> {
+        if matches!(outgoing.purpose, Purpose::Initialize(_)) {
             self.phase = Phase::AwaitInitialize;
             self.session = self.session.none();
-            return Some(parcel);
+            return Some(outgoing);
         }
         match self.phase {
-            Phase::Fresh => Some(parcel),
+            Phase::Fresh => Some(outgoing),
             Phase::Open => {
-                if parcel.errand == Errand::Initialized {
+                if outgoing.purpose == Purpose::Initialized {
                     self.phase = Phase::AwaitInitialized(now.after(GREETING));
                 }
-                Some(parcel)
+                Some(outgoing)
             }
             Phase::AwaitInitialize | Phase::AwaitInitialized(_) => {
-                self.held.push_back(parcel);
+                self.held.push_back(outgoing);
                 None
             }
             Phase::Lost(_) => {
-                self.held.push_back(parcel);
-                self.reinitialize()
+                self.held.push_back(outgoing);
+                self.reinitialize(route)
             }
         }
     }
 
-    /// The next held parcel that may go now.
-    pub(crate) fn release(&mut self, now: Time) -> Option<Parcel> {
+    /// The next held message that may go now.
+    pub(crate) fn release(&mut self, now: Time, route: &mut Route) -> Option<Outgoing> {
         match self.phase {
             Phase::Fresh | Phase::Open => {
-                let parcel = self.held.pop_front()?;
-                self.admit(now, parcel)
+                let outgoing = self.held.pop_front()?;
+                self.admit(now, outgoing, route)
             }
-            Phase::Lost(at) if !self.held.is_empty() || at.is_some_and(|at| at <= now) => self.reinitialize(),
+            Phase::Lost(at) if !self.held.is_empty() || at.is_some_and(|at| at <= now) => self.reinitialize(route),
             Phase::AwaitInitialize | Phase::AwaitInitialized(_) | Phase::Lost(_) => None,
         }
     }
 
     /// When the first of the held requests has taken `limit`.
     pub(crate) fn held_until(&self, limit: Duration) -> Option<Deadline> {
-        let first = self.held.iter().filter_map(|parcel| parcel.due(limit)).min()?;
+        let first = self.held.iter().filter_map(|outgoing| outgoing.due(limit)).min()?;
         Some(Deadline { at: first, why: Why::Total })
     }
 
     /// Takes out the held requests that have taken `limit`.
-    pub(crate) fn overdue(&mut self, now: Time, limit: Duration) -> Vec<Parcel> {
-        let overdue = |parcel: &Parcel| parcel.due(limit).is_some_and(|at| at <= now);
+    pub(crate) fn overdue(&mut self, now: Time, limit: Duration) -> Vec<Outgoing> {
+        let overdue = |outgoing: &Outgoing| outgoing.due(limit).is_some_and(|at| at <= now);
         let (out, held): (VecDeque<_>, _) = std::mem::take(&mut self.held).into_iter().partition(overdue);
         self.held = held;
         out.into()
     }
 
     /// Takes a held request out again, if it is held.
-    pub(crate) fn withdraw(&mut self, id: &Id) -> Option<Parcel> {
-        let at = self.held.iter().position(|parcel| parcel.errand.request() == Some(id))?;
+    pub(crate) fn withdraw(&mut self, key: RequestKey) -> Option<Outgoing> {
+        let at = self.held.iter().position(|outgoing| outgoing.purpose.traits().key == Some(key))?;
         self.held.remove(at)
     }
 
@@ -252,30 +231,30 @@ impl Legacy {
     }
 
     /// The server answered our own `initialize` for a lost session.
-    pub(crate) fn reopened(&mut self, result: &str, session: Option<HeaderValue>) {
+    pub(crate) fn reopened(&mut self, result: &str, session: Option<HeaderValue>, route: &mut Route) {
         self.opened(result, session);
         let settings = self.memory.settings();
-        let greeting = Parcel::new(Errand::Initialized, Bytes::from_static(INITIALIZED));
+        let greeting = Outgoing::new(Purpose::Initialized, Bytes::from_static(INITIALIZED));
         let restores = settings.into_iter().map(|message| {
-            let id = self.ids.next();
-            Parcel::new(Errand::Restore(id.clone()), message.with_id(&id))
+            let (key, id) = route.open_own();
+            Outgoing::new(Purpose::Restore(key), message.with_id(&id))
         });
-        let own: Vec<Parcel> = std::iter::once(greeting).chain(restores).collect();
-        for parcel in own.into_iter().rev() {
+        let own: Vec<Outgoing> = std::iter::once(greeting).chain(restores).collect();
+        for outgoing in own.into_iter().rev() {
             // These open the new session; they are no reason for another one.
-            self.held.push_front(Parcel { recoveries: 1, ..parcel });
+            self.held.push_front(Outgoing { recoveries: 1, ..outgoing });
         }
     }
 
     /// The client's `initialize` failed. Returns what was held, which cannot go.
-    pub(crate) fn not_opened(&mut self) -> Vec<Parcel> {
+    pub(crate) fn not_opened(&mut self) -> Vec<Outgoing> {
         self.phase = Phase::Fresh;
         std::mem::take(&mut self.held).into()
     }
 
     /// Our own `initialize` failed; it is tried again after `wait`. Returns what
     /// was held, which cannot go.
-    pub(crate) fn not_reopened(&mut self, now: Time, wait: Option<Duration>) -> Vec<Parcel> {
+    pub(crate) fn not_reopened(&mut self, now: Time, wait: Option<Duration>) -> Vec<Outgoing> {
         self.phase = Phase::Lost(wait.map(|wait| now.after(wait)));
         std::mem::take(&mut self.held).into()
     }
@@ -313,45 +292,40 @@ impl Legacy {
         self.phase == Phase::Open && self.memory.initialize.is_some()
     }
 
-    /// The id is of a request of ours.
-    pub(crate) fn ours(&self, id: &Id) -> bool {
-        self.ids.made(id)
-    }
-
     /// Asks the server for a sign of life.
-    pub(crate) fn ping(&mut self) -> Parcel {
-        let id = self.ids.next();
+    pub(crate) fn ping(&self, route: &mut Route) -> Outgoing {
+        let (key, id) = route.open_own();
         let body = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}}", id.text());
-        Parcel::new(Errand::KeepAlive(id), body.into_bytes())
+        Outgoing::new(Purpose::KeepAlive(key), body.into_bytes())
     }
 
-    /// The server does not know the session that `parcel` was sent in.
-    pub(crate) fn lost(&mut self, now: Time, mut parcel: Parcel, session: &Session) -> Recovery {
+    /// The server does not know the session that `outgoing` was sent in.
+    pub(crate) fn lost(&mut self, now: Time, mut outgoing: Outgoing, session: &Session, route: &mut Route) -> Recovery {
         // An answer belongs to the session that its question came from.
-        let bound = parcel.errand == Errand::Answer;
-        if bound || parcel.recoveries > 0 || self.memory.initialize.is_none() {
-            return Recovery::Impossible(parcel);
+        let bound = outgoing.purpose == Purpose::Answer;
+        if bound || outgoing.recoveries > 0 || self.memory.initialize.is_none() {
+            return Recovery::Impossible(outgoing);
         }
-        parcel.recoveries += 1;
+        outgoing.recoveries += 1;
         let current = self.session == *session && matches!(self.phase, Phase::Open | Phase::AwaitInitialized(_));
-        if !current && parcel.errand == Errand::Initialized {
+        if !current && outgoing.purpose == Purpose::Initialized {
             return Recovery::Waits;
         }
         if !current {
-            return self.admit(now, parcel).map_or(Recovery::Waits, Recovery::Resend);
+            return self.admit(now, outgoing, route).map_or(Recovery::Waits, Recovery::Resend);
         }
-        if parcel.errand != Errand::Initialized {
-            self.held.push_front(parcel);
+        if outgoing.purpose != Purpose::Initialized {
+            self.held.push_front(outgoing);
         }
-        self.reinitialize().map_or(Recovery::Waits, Recovery::Reinitialize)
+        self.reinitialize(route).map_or(Recovery::Waits, Recovery::Reinitialize)
     }
 
-    fn reinitialize(&mut self) -> Option<Parcel> {
+    fn reinitialize(&mut self, route: &mut Route) -> Option<Outgoing> {
         let message = self.memory.initialize.clone()?;
         self.phase = Phase::AwaitInitialize;
         self.session = self.session.none();
-        let id = self.ids.next();
-        Some(Parcel::new(Errand::Reinitialize(id.clone()), message.with_id(&id)))
+        let (key, id) = route.open_own();
+        Some(Outgoing::new(Purpose::Reinitialize(key), message.with_id(&id)))
     }
 }
 
@@ -369,24 +343,24 @@ impl Session {
     }
 }
 
-/// What becomes of a parcel whose session is gone.
+/// What becomes of a message whose session is gone.
 #[derive(Debug)]
 pub(crate) enum Recovery {
     /// It goes at once: the session has been replaced meanwhile.
-    Resend(Parcel),
+    Resend(Outgoing),
     /// It is held, and this opens a new session.
-    Reinitialize(Parcel),
+    Reinitialize(Outgoing),
     /// It is held until the new session stands.
     Waits,
     /// It was tried before, or there is no handshake to repeat.
-    Impossible(Parcel),
+    Impossible(Outgoing),
 }
 
 impl Memory {
-    fn asked(&mut self, id: &Id, method: &str, message: &Message) {
+    fn asked(&mut self, key: RequestKey, method: &str, message: &Message) {
         let setting = ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"].contains(&method);
         if setting && message.bytes.len() <= LONGEST_SETTING && self.asked.len() < MOST_SETTINGS {
-            self.asked.insert(id.clone(), message.clone());
+            self.asked.insert(key, message.clone());
         }
     }
 
@@ -404,20 +378,5 @@ impl Memory {
 
     fn settings(&self) -> Vec<Message> {
         self.subscriptions.values().chain(&self.log_level).cloned().collect()
-    }
-}
-
-impl OurIds {
-    fn next(&mut self) -> Id {
-        self.next += 1;
-        Id::named(&format!("{}{}", self.beginning(), self.next))
-    }
-
-    fn made(&self, id: &Id) -> bool {
-        id.text().trim_start_matches('"').starts_with(&self.beginning())
-    }
-
-    fn beginning(&self) -> String {
-        format!("mcp-proxy-{:016x}-", self.prefix)
     }
 }

@@ -59,8 +59,8 @@ impl Proxy {
 
     /// A client that only listens wants a session to listen to.
     fn client_listens(&mut self) {
-        if let Some(parcel) = self.era.reopen() {
-            self.send(parcel);
+        if let Some(outgoing) = self.era.reopen(&mut self.route) {
+            self.send(outgoing);
         }
     }
 

@@ -9,8 +9,8 @@ use crate::front::Front;
 use crate::front::http::About;
 use crate::front::lines::Read;
 use crate::note::{Blame, Note};
-use crate::parcel::{Errand, Parcel};
-use crate::route::{LONG_ID, Refusal};
+use crate::outgoing::{Outgoing, Purpose};
+use crate::route::{LONG_ID, Refusal, RequestKey};
 use crate::wire::message::{self, Id, Kind, Message};
 use bytes::Bytes;
 
@@ -61,28 +61,35 @@ impl Proxy {
     pub(super) fn client_sent(&mut self, message: Message) {
         match &message.kind {
             Kind::Request { id, method } => match self.take_request(id, method, &message) {
-                Ok(()) => self.pass_on(message),
+                Ok(key) => {
+                    let purpose = self.era.requested(key, method, &message);
+                    self.pass_on(purpose, message);
+                }
                 Err(refusal) => self.write_failure(&id.clone(), &refused(refusal)),
             },
-            Kind::Notification { method } if era::role(method) == Role::Cancelled => self.client_cancelled(message),
-            Kind::Notification { .. } => self.pass_on(message),
+            Kind::Notification { method } => match era::role(method) {
+                Role::Cancelled => self.client_cancelled(message),
+                Role::Initialized => self.pass_on(Purpose::Initialized, message),
+                Role::Initialize | Role::Progress | Role::Ping | Role::Plain => {
+                    self.pass_on(Purpose::Notification, message);
+                }
+            },
             Kind::Response { id } => self.client_answered(id.clone(), message),
         }
     }
 
-    fn take_request(&mut self, id: &Id, method: &str, message: &Message) -> Result<(), Refusal> {
+    fn take_request(&mut self, id: &Id, method: &str, message: &Message) -> Result<RequestKey, Refusal> {
         if !flow::may_keep(self.kept(), message.bytes.len(), self.config.max_message) {
             return Err(Refusal::Full);
         }
         let progress = era::progress_token(message.params()).filter(|token| token.text().len() <= LONGEST_TOKEN);
-        self.route.open(id, progress, era::role(method) == Role::Initialize)?;
+        let key = self.route.open(id, progress, era::role(method) == Role::Initialize)?;
         self.ledger.opened(id);
-        Ok(())
+        Ok(key)
     }
 
-    fn pass_on(&mut self, message: Message) {
-        let errand = self.era.errand(&message);
-        self.deliver(Parcel { since: Some(self.now), ..Parcel::new(errand, message.bytes) });
+    fn pass_on(&mut self, purpose: Purpose, message: Message) {
+        self.deliver(Outgoing { since: Some(self.now), ..Outgoing::new(purpose, message.bytes) });
     }
 
     fn client_answered(&mut self, id: Option<Id>, message: Message) {
@@ -91,25 +98,27 @@ impl Proxy {
             self.back.touch_all(self.now);
         }
         self.question_over(&ask.id);
-        self.deliver(Parcel::new(Errand::Answer, message.with_id(&ask.id)));
+        self.deliver(Outgoing::new(Purpose::Answer, message.with_id(&ask.id)));
     }
 
     /// The client waits no longer. The server is told, unless it never saw the
     /// request; an answer that comes all the same is dropped.
     fn client_cancelled(&mut self, message: Message) {
-        let Some(id) = era::cancelled_request(message.params()) else { return self.pass_on(message) };
-        if self.route.is_initialize(&id) {
+        let named = era::cancelled_request(message.params());
+        let Some(key) = named.and_then(|id| self.route.by_client(&id)) else {
+            return self.pass_on(Purpose::Notification, message);
+        };
+        if self.route.is_initialize(key) {
             return self.note(Note::InitializeCancelled);
         }
-        if self.close(&id).is_none() {
-            return self.pass_on(message);
+        self.era.concluded(key, Conclusion::Failed);
+        if let Some(id) = self.close(key) {
+            self.client_waits_no_longer(&id);
         }
-        self.era.concluded(&id, Conclusion::Failed);
-        self.client_waits_no_longer(&id);
-        let held = self.era.withdraw(&id);
-        let unseen = held.map_or_else(|| self.back.forget(&id), |parcel| parcel.delivered == Delivered::No);
+        let held = self.era.withdraw(key);
+        let unseen = held.map_or_else(|| self.back.forget(key), |outgoing| outgoing.delivered == Delivered::No);
         if !unseen {
-            self.pass_on(message);
+            self.pass_on(Purpose::Notification, message);
         }
     }
 
@@ -129,7 +138,7 @@ impl Proxy {
             return self.note(Note::AskDropped);
         }
         let body = message::write_error::<()>(id, NO_ANSWER, why, None);
-        self.deliver(Parcel::new(Errand::Answer, body));
+        self.deliver(Outgoing::new(Purpose::Answer, body));
     }
 
     pub(super) fn write_failure(&mut self, id: &Id, failure: &Failure) {

@@ -8,12 +8,12 @@ use crate::era::{self, Role};
 use crate::failure::{Delivered, Failure, Phase};
 use crate::front::http::About;
 use crate::note::{Blame, Note};
-use crate::parcel::{Errand, Parcel};
-use crate::route::Refusal;
+use crate::outgoing::{Outgoing, Purpose};
+use crate::route::{Refusal, RequestKey};
 use crate::wire::batch::Batch;
 use crate::wire::message::{self, Fault, Id, Kind, Malformed, Message, Parsed};
-use http::StatusCode;
 use http::response::Parts;
+use http::{HeaderValue, StatusCode};
 
 /// How much of a body is kept for the case that it is not the answer.
 const BEGINNING: usize = 200;
@@ -31,11 +31,11 @@ impl Proxy {
             Report::Body(id, status, body) => self.server_body(id, status, body),
             Report::Over(id) => self.back.over(id),
             Report::TooLong(id, answer) => self.too_long(id, answer),
-            Report::Taken(errand) => self.taken(&errand),
-            Report::Failed(errand, failure) => self.failed(errand, &failure),
-            Report::Refused(errand, failure, body) => self.refused(errand, &failure, body),
-            Report::Expired(errand, failure) => self.expired(errand, &failure),
-            Report::SessionGone(parcel, session, failure) => self.session_gone(parcel, &session, &failure),
+            Report::Taken(purpose) => self.taken(purpose),
+            Report::Failed(purpose, failure) => self.failed(purpose, &failure),
+            Report::Refused(purpose, failure, body) => self.refused(purpose, &failure, body),
+            Report::Expired(purpose, failure) => self.expired(purpose, &failure),
+            Report::SessionGone(outgoing, session, failure) => self.session_gone(outgoing, &session, &failure),
             Report::SessionEnded => self.session_ended(),
             Report::ListenLost(session) => self.listen_lost(&session),
             Report::Note(note) => self.note(note),
@@ -137,23 +137,37 @@ impl Proxy {
     /// An answer that is none of JSON-RPC's: whoever waits for it gets ours.
     fn invalid_answer(&mut self, call: CallId, message: &Message) {
         self.note(Note::BadMessage(Fault::Shape));
-        let named = if let Kind::Response { id } = &message.kind { id.clone() } else { None };
-        let own = || self.back.errand(call).and_then(Errand::request).cloned();
-        let Some(id) = named.or_else(own).filter(|id| self.route.is_open(id)) else { return };
+        let named = if let Kind::Response { id: Some(id) } = &message.kind {
+            self.route.by_wire(id)
+        } else {
+            self.carried(call)
+        };
+        let Some(purpose) = named.and_then(|key| self.client_purpose(key)) else { return };
         let beginning = message.bytes.get(..BEGINNING).unwrap_or(&message.bytes);
         let failure = Failure::body(StatusCode::OK, "its error is not one of JSON-RPC", beginning);
-        let opens = self.route.is_initialize(&id);
-        let errand = if opens { Errand::Initialize(id) } else { Errand::Request { id, repeatable: false } };
-        self.failed(errand, &failure);
+        self.failed(purpose, &failure);
+    }
+
+    /// The request that a call carries.
+    fn carried(&self, call: CallId) -> Option<RequestKey> {
+        self.back.purpose(call)?.traits().key
+    }
+
+    /// The purpose of an open request, if it is the client's.
+    fn client_purpose(&self, key: RequestKey) -> Option<Purpose> {
+        self.route.client_id(key)?;
+        let opens = self.route.is_initialize(key);
+        Some(if opens { Purpose::Initialize(key) } else { Purpose::Request { key, repeatable: false } })
     }
 
     fn server_progressed(&mut self, message: Message) {
         let token = era::reported_token(message.params());
-        let Some(id) = token.and_then(|token| self.route.by_progress(&token)).cloned() else {
+        let Some(key) = token.and_then(|token| self.route.by_token(&token)) else {
             return self.write_message(About::Nothing, message.bytes);
         };
-        self.back.touch(self.now, &id);
-        self.write_message(About::Request(&id), message.bytes);
+        self.back.touch(self.now, key);
+        let id = self.route.client_id(key).cloned();
+        self.write_message(id.as_ref().map_or(About::Nothing, About::Request), message.bytes);
     }
 
     fn server_cancelled(&mut self, message: Message) {
@@ -171,41 +185,36 @@ impl Proxy {
     /// with our id as a server writes it that knows only doubles, belongs to
     /// the request that was sent there.
     fn server_answered(&mut self, call: CallId, id: Option<&Id>, message: Message) {
-        if let Some(id) = id.filter(|id| self.route.is_open(id)) {
-            return self.answered(call, id, message);
-        }
-        let call = id.and_then(|id| self.back.own(id)).unwrap_or(call);
-        let errand = self.back.errand(call).cloned().unwrap_or(Errand::Settled);
         let nameless = self.config.quirks.null_id;
-        let fits = |own: &Id| id.map_or(nameless, |id| id.same_as_double(own));
-        match &errand {
-            Errand::Request { id: own, .. } | Errand::Initialize(own) if fits(own) => self.answered(call, own, message),
-            Errand::Reinitialize(_) => self.reinitialized(call, &errand, &message),
-            Errand::Restore(_) | Errand::KeepAlive(_) => self.back.settle(call),
-            Errand::Request { .. }
-            | Errand::Initialize(_)
-            | Errand::Initialized
-            | Errand::Notification
-            | Errand::Answer
-            | Errand::Listen
-            | Errand::Stream
-            | Errand::Goodbye
-            | Errand::Settled => self.late_answer(id, message),
+        let alike = |own: &Id| id.map_or(nameless, |id| id.same_as_double(own));
+        let fits = |own: &Id| self.route.is_ours(own) || alike(own);
+        let fits = |key: &RequestKey| self.route.wire_id(*key).is_some_and(fits);
+        let named = id.and_then(|id| self.route.by_wire(id));
+        let Some(key) = named.or_else(|| self.carried(call).filter(fits)) else { return self.late_answer(id, message) };
+        if self.route.client_id(key).is_some() {
+            return self.answered(key, message);
+        }
+        let reopens = matches!(self.back.purpose_of(key), Some(Purpose::Reinitialize(_)));
+        let session = self.back.offered(key);
+        self.route.close(key);
+        self.back.forget(key);
+        if reopens {
+            self.reinitialized(session, &message);
         }
     }
 
     fn late_answer(&mut self, id: Option<&Id>, message: Message) {
         self.note(Note::LateAnswer);
-        let client = id.is_some_and(|id| !self.era.ours(id));
+        let client = id.is_some_and(|id| !self.route.is_ours(id));
         if client && !self.config.quirks.late_answers {
             self.write_message(About::Nothing, message.bytes);
         }
     }
 
-    fn answered(&mut self, call: CallId, id: &Id, message: Message) {
-        let opens = self.route.is_initialize(id);
+    fn answered(&mut self, key: RequestKey, message: Message) {
+        let opens = self.route.is_initialize(key);
         if opens && message.error().is_empty() {
-            let session = self.back.offered(&Errand::Initialize(id.clone()));
+            let session = self.back.offered(key);
             let version = self.era.opened(message.result(), session);
             self.client_session_opened(version.as_deref(), self.back.transport());
             self.note(Note::SessionOpened { transport: self.back.transport(), version });
@@ -213,9 +222,9 @@ impl Proxy {
         let missed = opens && self.client_missed_its_session();
         let refused = opens && !message.error().is_empty();
         let conclusion = if message.error().is_empty() { Conclusion::Succeeded } else { Conclusion::Failed };
-        self.era.concluded(id, conclusion);
-        self.back.answered(call, id);
-        if let Some(id) = self.close(id) {
+        self.era.concluded(key, conclusion);
+        self.back.forget(key);
+        if let Some(id) = self.close(key) {
             self.write_message(About::Answer(&id), message.with_id(&id));
         }
         if missed {
@@ -226,31 +235,20 @@ impl Proxy {
         }
     }
 
-    fn reinitialized(&mut self, call: CallId, errand: &Errand, message: &Message) {
-        let session = self.back.offered(errand);
-        self.back.settle(call);
+    fn reinitialized(&mut self, session: Option<HeaderValue>, message: &Message) {
         if !message.error().is_empty() {
             return self.not_reopened(Failure::new(Phase::Session, Delivered::No, "the server refused initialize"));
         }
-        self.era.reopened(message.result(), session);
+        self.era.reopened(message.result(), session, &mut self.route);
         self.note(Note::SessionRestored);
         self.announce_changes(message.result());
     }
 
-    fn taken(&mut self, errand: &Errand) {
-        match errand {
-            Errand::Initialized => self.greeted(),
-            Errand::Goodbye => self.said_goodbye(),
-            Errand::Request { .. }
-            | Errand::Initialize(_)
-            | Errand::Reinitialize(_)
-            | Errand::Restore(_)
-            | Errand::KeepAlive(_)
-            | Errand::Notification
-            | Errand::Answer
-            | Errand::Listen
-            | Errand::Stream
-            | Errand::Settled => {}
+    fn taken(&mut self, purpose: Purpose) {
+        if purpose == Purpose::Initialized {
+            self.greeted();
+        } else if purpose == Purpose::Goodbye {
+            self.said_goodbye();
         }
     }
 
@@ -264,74 +262,77 @@ impl Proxy {
     /// answer; the rest of that response is not read. Elsewhere the answer
     /// itself says whose it is.
     fn too_long(&mut self, call: CallId, answer: Option<Id>) {
-        let errand = self.back.errand(call).cloned().unwrap_or(Errand::Settled);
-        if let Some(id) = answer.filter(|id| self.route.is_open(id) && !errand.wants_answer()) {
-            let failure = self.back.failure(&id, self.back.too_long(call));
-            let opens = self.route.is_initialize(&id);
-            let errand = if opens { Errand::Initialize(id) } else { Errand::Request { id, repeatable: false } };
-            self.failed(errand, &failure);
-        } else if errand.wants_answer() {
-            self.failed(errand, &self.back.too_long(call));
+        let awaited = self.back.purpose(call).filter(|purpose| purpose.traits().wants_answer());
+        let named = answer.and_then(|id| self.route.by_wire(&id));
+        if let Some(purpose) = awaited {
+            self.failed(purpose, &self.back.too_long(call));
             self.back.stop(call);
+        } else if let Some((key, purpose)) = named.and_then(|key| Some((key, self.client_purpose(key)?))) {
+            let failure = self.back.failure(key, self.back.too_long(call));
+            self.failed(purpose, &failure);
         } else {
             self.note(Note::BadMessage(Fault::TooLong));
         }
     }
 
     /// The server's own error, if its body is one, else ours.
-    fn refused(&mut self, errand: Errand, failure: &Failure, body: Vec<u8>) {
-        let own = errand.request().cloned().filter(|id| self.route.is_open(id));
-        let (Some(id), Ok(Parsed::One(message))) = (own, message::parse(utf8(body))) else {
-            return self.failed(errand, failure);
+    fn refused(&mut self, purpose: Purpose, failure: &Failure, body: Vec<u8>) {
+        let own = purpose.traits().key.filter(|key| self.route.client_id(*key).is_some());
+        let (Some(key), Ok(Parsed::One(message))) = (own, message::parse(utf8(body))) else {
+            return self.failed(purpose, failure);
         };
-        let Ok(message) = message.valid() else { return self.failed(errand, failure) };
+        let Ok(message) = message.valid() else { return self.failed(purpose, failure) };
         let answers = match &message.kind {
             Kind::Response { id } => id.is_some() || self.config.quirks.null_id,
             Kind::Request { .. } | Kind::Notification { .. } => false,
         };
         if message.error().is_empty() || !answers {
-            return self.failed(errand, failure);
+            return self.failed(purpose, failure);
         }
-        if let Some(id) = self.close(&id) {
+        if let Some(id) = self.close(key) {
             self.write_message(About::Answer(&id), message.with_id(&id));
         }
-        self.failed(errand, failure);
+        self.failed(purpose, failure);
     }
 
-    fn expired(&mut self, errand: Errand, failure: &Failure) {
+    fn expired(&mut self, purpose: Purpose, failure: &Failure) {
         let seen = failure.data.delivered != Delivered::No;
-        if let Errand::Request { id, .. } = &errand
+        if let Purpose::Request { key, .. } = purpose
             && seen
-            && self.route.is_open(id)
+            && let Some(id) = self.route.wire_id(key)
         {
-            self.deliver(Parcel::new(Errand::Notification, era::cancelled(id)));
+            self.deliver(Outgoing::new(Purpose::Notification, era::cancelled(id)));
         }
-        self.failed(errand, failure);
+        self.failed(purpose, failure);
     }
 
-    fn failed(&mut self, errand: Errand, failure: &Failure) {
-        match errand {
-            Errand::Request { id, .. } => self.answer_with(&id, failure),
-            Errand::Initialize(id) => {
-                self.answer_with(&id, failure);
+    fn failed(&mut self, purpose: Purpose, failure: &Failure) {
+        match purpose {
+            Purpose::Request { key, .. } => self.answer_with(key, failure),
+            Purpose::Initialize(key) => {
+                self.answer_with(key, failure);
                 self.not_opened(&failure.message);
             }
-            Errand::Reinitialize(_) => self.not_reopened(failure.clone()),
-            Errand::Initialized => {
+            Purpose::Reinitialize(key) => {
+                self.route.close(key);
+                self.not_reopened(failure.clone());
+            }
+            Purpose::Restore(key) | Purpose::KeepAlive(key) => drop(self.route.close(key)),
+            Purpose::Initialized => {
                 self.greeted();
                 self.undelivered(failure);
             }
-            Errand::Notification | Errand::Answer => self.undelivered(failure),
-            Errand::Goodbye => self.said_goodbye(),
-            Errand::Restore(_) | Errand::KeepAlive(_) | Errand::Listen | Errand::Stream | Errand::Settled => {}
+            Purpose::Notification | Purpose::Answer => self.undelivered(failure),
+            Purpose::Goodbye => self.said_goodbye(),
+            Purpose::Listen | Purpose::Stream => {}
         }
     }
 
     /// Our own answer, unless there was one already.
-    fn answer_with(&mut self, id: &Id, failure: &Failure) {
-        self.back.forget(id);
-        self.era.concluded(id, Conclusion::Failed);
-        if let Some(id) = self.close(id) {
+    fn answer_with(&mut self, key: RequestKey, failure: &Failure) {
+        self.back.forget(key);
+        self.era.concluded(key, Conclusion::Failed);
+        if let Some(id) = self.close(key) {
             self.write_failure(&id, failure);
         }
     }
@@ -341,23 +342,23 @@ impl Proxy {
         self.note(Note::Undelivered { status });
     }
 
-    fn session_gone(&mut self, parcel: Parcel, session: &Session, failure: &Failure) {
+    fn session_gone(&mut self, outgoing: Outgoing, session: &Session, failure: &Failure) {
         if self.ends_with_the_server() {
-            let failure = parcel.failure(failure.clone());
-            self.failed(parcel.errand, &failure);
+            let failure = outgoing.failure(failure.clone());
+            self.failed(outgoing.purpose, &failure);
             return self.client_left("the server ended the session");
         }
-        match self.era.lost(self.now, parcel, session) {
-            Recovery::Resend(parcel) => self.send(parcel),
+        match self.era.lost(self.now, outgoing, session, &mut self.route) {
+            Recovery::Resend(outgoing) => self.send(outgoing),
             Recovery::Waits => {}
-            Recovery::Reinitialize(parcel) => {
+            Recovery::Reinitialize(outgoing) => {
                 self.note(Note::SessionLost);
                 self.drop_asks();
-                self.send(parcel);
+                self.send(outgoing);
             }
-            Recovery::Impossible(parcel) => {
-                let failure = parcel.failure(failure.clone());
-                self.failed(parcel.errand, &failure);
+            Recovery::Impossible(outgoing) => {
+                let failure = outgoing.failure(failure.clone());
+                self.failed(outgoing.purpose, &failure);
             }
         }
     }
@@ -407,10 +408,10 @@ impl Proxy {
         self.fail_held(overdue, &failure);
     }
 
-    fn fail_held(&mut self, held: Vec<Parcel>, failure: &Failure) {
-        for parcel in held {
-            let failure = parcel.failure(failure.clone());
-            self.failed(parcel.errand, &failure);
+    fn fail_held(&mut self, held: Vec<Outgoing>, failure: &Failure) {
+        for outgoing in held {
+            let failure = outgoing.failure(failure.clone());
+            self.failed(outgoing.purpose, &failure);
         }
     }
 }

@@ -16,9 +16,9 @@ use crate::flow::Toward;
 use crate::front::Front;
 use crate::ledger::{Entry, Ledger};
 use crate::note::Note;
-use crate::parcel::Parcel;
+use crate::outgoing::Outgoing;
 use crate::rng::Rng;
-use crate::route::Route;
+use crate::route::{RequestKey, Route};
 use crate::time::{Deadline, Time, earlier};
 use crate::wire::message::Id;
 use bytes::Bytes;
@@ -54,13 +54,14 @@ impl Proxy {
     #[must_use]
     pub fn new(config: &Config, seed: u64, now: Time) -> Self {
         let mut rng = Rng::new(seed);
-        let mut era = Legacy::new(&mut rng);
+        let route = Route::new(&mut rng);
+        let mut era = Legacy::new();
         if let Face::Http(HttpFace { resumed: Some(known), .. }) = &config.face {
             era.resume(known);
         }
         Self {
             front: Front::new(config, &mut rng),
-            route: Route::default(),
+            route,
             ledger: Ledger::default(),
             era,
             back: HttpBack::new(config.clone(), rng, now),
@@ -110,7 +111,7 @@ impl Proxy {
         if self.stage == Stage::Over {
             return None;
         }
-        let rooms = earlier(self.back.deadline(self.paused()), self.era.deadline());
+        let rooms = earlier(self.back.deadline(), self.era.deadline());
         let held = self.config.total_timeout.and_then(|limit| self.era.held_until(limit));
         let front = if let Front::Http(front) = &self.front { front.deadline() } else { None };
         let rooms = earlier(earlier(earlier(rooms, held), self.pulse()), front);
@@ -146,7 +147,7 @@ impl Proxy {
     /// Goes on with the session of a machine that was lost.
     pub fn resume(&mut self, known: &Keepsake) {
         self.era.resume(known);
-        self.era.reopen().into_iter().for_each(|parcel| self.send(parcel));
+        self.era.reopen(&mut self.route).into_iter().for_each(|outgoing| self.send(outgoing));
         self.settle();
     }
 
@@ -204,7 +205,7 @@ impl Proxy {
         // Last, since a session may have opened just now.
         if self.pulse().is_some_and(|deadline| deadline.at <= self.now) {
             self.back.pulsed(self.now);
-            let ping = self.era.ping();
+            let ping = self.era.ping(&mut self.route);
             self.deliver(ping);
         }
     }
@@ -231,34 +232,34 @@ impl Proxy {
         }
     }
 
-    /// Carries reports and released parcels on until no room has more to say,
+    /// Carries reports and released messages on until no room has more to say,
     /// and leaves once there is nothing to wait for.
     fn settle(&mut self) {
         loop {
             if let Some(report) = self.back.report() {
                 self.reported(report);
-            } else if let Some(parcel) = self.era.release(self.now) {
-                self.send(parcel);
+            } else if let Some(outgoing) = self.era.release(self.now, &mut self.route) {
+                self.send(outgoing);
             } else if !self.leave_when_done() {
                 return;
             }
         }
     }
 
-    /// Hands a parcel to the era, and what may go to the back.
-    fn deliver(&mut self, parcel: Parcel) {
-        if let Some(parcel) = self.era.admit(self.now, parcel) {
-            self.send(parcel);
+    /// Hands a message to the era, and what may go to the back.
+    fn deliver(&mut self, outgoing: Outgoing) {
+        if let Some(outgoing) = self.era.admit(self.now, outgoing, &mut self.route) {
+            self.send(outgoing);
         }
     }
 
-    fn send(&mut self, parcel: Parcel) {
-        self.back.send(self.now, parcel, self.era.session());
+    fn send(&mut self, outgoing: Outgoing) {
+        self.back.send(self.now, outgoing, self.era.session());
     }
 
     /// The permission to answer, once.
-    fn close(&mut self, id: &Id) -> Option<Id> {
-        self.route.close(id).inspect(|id| self.ledger.closed(id))
+    fn close(&mut self, key: RequestKey) -> Option<Id> {
+        self.route.close(key).inspect(|id| self.ledger.closed(id))
     }
 
     fn note(&mut self, note: Note) {

@@ -4,7 +4,7 @@ use super::Proxy;
 use crate::boundary::Exit;
 use crate::era::legacy::Conclusion;
 use crate::failure::{Delivered, Failure, Phase};
-use crate::parcel::{Errand, Parcel};
+use crate::outgoing::{Outgoing, Purpose};
 use crate::time::{Deadline, Time, Why};
 use bytes::Bytes;
 use std::time::Duration;
@@ -116,17 +116,17 @@ impl Proxy {
             self.settle();
             return self.exit(exit);
         }
-        self.send(Parcel::new(Errand::Goodbye, Bytes::new()));
+        self.send(Outgoing::new(Purpose::Goodbye, Bytes::new()));
     }
 
     pub(super) fn answer_the_rest(&mut self, why: &str) {
-        for id in self.route.close_all() {
+        for (key, id) in self.route.close_all() {
             self.ledger.closed(&id);
-            self.era.concluded(&id, Conclusion::Failed);
+            self.era.concluded(key, Conclusion::Failed);
             let failure = |delivered| Failure::new(Phase::Drain, delivered, why);
-            let held = self.era.withdraw(&id).map(|parcel| parcel.failure(failure(Delivered::No)));
-            let delivered = if self.back.unseen(&id) { Delivered::No } else { Delivered::Maybe };
-            self.write_failure(&id, &held.unwrap_or_else(|| self.back.failure(&id, failure(delivered))));
+            let held = self.era.withdraw(key).map(|outgoing| outgoing.failure(failure(Delivered::No)));
+            let delivered = if self.back.unseen(key) { Delivered::No } else { Delivered::Maybe };
+            self.write_failure(&id, &held.unwrap_or_else(|| self.back.failure(key, failure(delivered))));
         }
     }
 }

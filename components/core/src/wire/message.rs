@@ -11,15 +11,16 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::Range;
+use std::sync::Arc;
 
 const VERSION: &str = "\"jsonrpc\":\"2.0\"";
 
 /// A JSON-RPC id. `1` and `"1"` differ; `"a"` and `"\u0061"` do not.
 #[derive(Debug, Clone)]
 pub struct Id {
-    text: Box<str>,
+    text: Arc<str>,
     /// The canonical spelling, where it is not the given one.
-    key: Option<Box<str>>,
+    key: Option<Arc<str>>,
 }
 
 impl Id {
