@@ -53,7 +53,20 @@ struct Open {
     client: Option<Id>,
     wire: Id,
     token: Option<Id>,
-    initialize: bool,
+    asked: Asked,
+}
+
+/// What a request to the server asks for, as far as it matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// Something for the client.
+    Plain,
+    /// The client's session.
+    Session,
+    /// A new session in place of a lost one, for us.
+    NewSession,
+    /// What a session needs, for us.
+    Upkeep,
 }
 
 /// Why a request is not taken.
@@ -73,18 +86,18 @@ impl Route {
     }
 
     /// Takes a request of the client.
-    pub(crate) fn open(&mut self, id: &Id, token: Option<Id>, initialize: bool) -> Result<RequestKey, Refusal> {
+    pub(crate) fn open(&mut self, id: &Id, token: Option<Id>, asked: Asked) -> Result<RequestKey, Refusal> {
         admit(id, &self.by_client)?;
-        let key = self.insert(Open { client: Some(id.clone()), wire: id.clone(), token: token.clone(), initialize });
+        let key = self.insert(Open { client: Some(id.clone()), wire: id.clone(), token: token.clone(), asked });
         self.by_client.insert(id.clone(), key);
         token.map(|token| self.by_token.insert(token, key));
         Ok(key)
     }
 
     /// Takes a request of our own, which goes to the server under this id.
-    pub(crate) fn open_own(&mut self) -> (RequestKey, Id) {
+    pub(crate) fn open_own(&mut self, asked: Asked) -> (RequestKey, Id) {
         let wire = Id::named(&format!("{}{}", self.prefix, self.last + 1));
-        (self.insert(Open { client: None, wire: wire.clone(), token: None, initialize: false }), wire)
+        (self.insert(Open { client: None, wire: wire.clone(), token: None, asked }), wire)
     }
 
     /// The id is of a request of our own, open or not.
@@ -119,8 +132,9 @@ impl Route {
         keys.into_iter().filter_map(|key| Some((key, self.close(key)?))).collect()
     }
 
-    pub(crate) fn is_initialize(&self, key: RequestKey) -> bool {
-        self.open.get(&key).is_some_and(|open| open.initialize)
+    /// What an open request asks for.
+    pub(crate) fn asked(&self, key: RequestKey) -> Option<Asked> {
+        self.open.get(&key).map(|open| open.asked)
     }
 
     /// No request of the client is open.
@@ -205,8 +219,8 @@ mod tests {
     #[test]
     fn a_request_is_answered_once_and_in_its_own_spelling() {
         let mut route = Route::new(&mut Rng::new(1));
-        route.open(&id("\"\\u0061\""), None, false).unwrap();
-        assert_eq!(route.open(&id("\"a\""), None, false), Err(Refusal::Duplicate));
+        route.open(&id("\"\\u0061\""), None, Asked::Plain).unwrap();
+        assert_eq!(route.open(&id("\"a\""), None, Asked::Plain), Err(Refusal::Duplicate));
         let key = route.by_wire(&id("\"a\"")).unwrap();
         assert_eq!(route.close(key).unwrap().text(), "\"\\u0061\"");
         assert!(route.close(key).is_none() && route.by_wire(&id("\"a\"")).is_none());
@@ -215,8 +229,8 @@ mod tests {
     #[test]
     fn number_and_string_ids_are_two_requests() {
         let mut route = Route::new(&mut Rng::new(1));
-        let number = route.open(&id("1"), None, false).unwrap();
-        let string = route.open(&id("\"1\""), None, false).unwrap();
+        let number = route.open(&id("1"), None, Asked::Plain).unwrap();
+        let string = route.open(&id("\"1\""), None, Asked::Plain).unwrap();
         assert_eq!(route.close(number).unwrap().text(), "1");
         assert_eq!(route.client_id(string).unwrap().text(), "\"1\"");
     }
@@ -225,16 +239,16 @@ mod tests {
     fn over_the_limit_the_asker_is_refused() {
         let mut route = Route::new(&mut Rng::new(1));
         for n in 0..MOST_OPEN {
-            route.open(&id(&n.to_string()), None, false).unwrap();
+            route.open(&id(&n.to_string()), None, Asked::Plain).unwrap();
         }
-        assert_eq!(route.open(&id("\"x\""), None, false), Err(Refusal::Full));
+        assert_eq!(route.open(&id("\"x\""), None, Asked::Plain), Err(Refusal::Full));
     }
 
     #[test]
     fn a_long_id_is_refused_on_either_side() {
         let mut route = Route::new(&mut Rng::new(1));
         let long = id(&format!("\"{}\"", "x".repeat(LONGEST_ID)));
-        assert_eq!(route.open(&long, None, false), Err(Refusal::LongId));
+        assert_eq!(route.open(&long, None, Asked::Plain), Err(Refusal::LongId));
         assert_eq!(route.ask(&long, false), Err(Refusal::LongId));
         assert!(LONG_ID.contains(&LONGEST_ID.to_string()));
     }
@@ -242,7 +256,7 @@ mod tests {
     #[test]
     fn a_progress_token_of_zero_finds_its_request() {
         let mut route = Route::new(&mut Rng::new(1));
-        let key = route.open(&id("7"), Some(id("0")), false).unwrap();
+        let key = route.open(&id("7"), Some(id("0")), Asked::Plain).unwrap();
         assert_eq!(route.by_token(&id("0")), Some(key));
         assert_eq!(route.by_token(&id("\"0\"")), None);
         route.close(key);
@@ -252,7 +266,7 @@ mod tests {
     #[test]
     fn a_request_of_our_own_is_no_business_of_the_client() {
         let mut route = Route::new(&mut Rng::new(1));
-        let (key, wire) = route.open_own();
+        let (key, wire) = route.open_own(Asked::Upkeep);
         assert!(route.idle() && route.wire_id(key) == Some(&wire) && route.by_client(&wire).is_none());
         assert!(route.close_all().is_empty() && route.by_wire(&wire) == Some(key));
         assert!(route.close(key).is_none() && route.wire_id(key).is_none() && route.is_ours(&wire));

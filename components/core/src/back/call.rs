@@ -1,6 +1,7 @@
 //! One call: its state, what it has been through, and what the server last
 //! said about resuming it. What to do next is decided in `http`.
 
+use super::http::Origin;
 use super::meaning::Way;
 use crate::config::Config;
 use crate::era::legacy::Session;
@@ -152,6 +153,11 @@ impl Call {
     /// What follows from its purpose.
     pub(crate) fn traits(&self) -> Traits {
         self.purpose.map_or(Traits::SETTLED, Purpose::traits)
+    }
+
+    /// Where that comes from which is said in its response.
+    pub(crate) fn origin(&self) -> Origin {
+        Origin { request: self.traits().key, session: self.offered.clone() }
     }
 
     /// Nobody waits for it any more.

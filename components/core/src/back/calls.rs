@@ -23,15 +23,19 @@ pub(super) struct Calls {
 
 /// Bytes of one call, or of all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Held {
+pub(crate) struct Held {
     /// Of messages that may have to be sent, or sent again.
-    pub(super) kept: usize,
+    pub(crate) kept: usize,
     /// Of messages that have not left.
-    pub(super) unsent: usize,
+    pub(crate) unsent: usize,
     /// Of responses that are not finished.
     pub(super) partial: usize,
     /// Not bytes, but how many messages that want no answer were not taken.
-    pub(super) untaken: usize,
+    pub(crate) untaken: usize,
+    /// Nor this: how many calls must be over before the machine may leave.
+    pub(crate) busy: usize,
+    /// Nor this: how many calls there are.
+    pub(crate) calls: usize,
 }
 
 impl Timed for Call {
@@ -66,10 +70,6 @@ impl Calls {
 
     pub(super) fn ids(&self, wanted: impl Fn(&Call) -> bool) -> Vec<CallId> {
         self.iter().filter(|(_, call)| wanted(call)).map(|(id, _)| id).collect()
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.table.len()
     }
 
     /// Bytes of all calls.
@@ -129,6 +129,8 @@ impl Calls {
             unsent: self.held.unsent - before.unsent + after.unsent,
             partial: self.held.partial - before.partial + after.partial,
             untaken: self.held.untaken - before.untaken + after.untaken,
+            busy: self.held.busy - before.busy + after.busy,
+            calls: self.held.calls - before.calls + after.calls,
         };
     }
 }
@@ -136,7 +138,8 @@ impl Calls {
 impl Held {
     fn by(call: &Call) -> Self {
         let untaken = usize::from(matches!(call.purpose, Some(Purpose::Notification | Purpose::Answer)));
-        Self { kept: call.outgoing.body.len(), unsent: call.unsent(), partial: call.partial(), untaken }
+        let busy = usize::from(call.traits().busy);
+        Self { kept: call.outgoing.body.len(), unsent: call.unsent(), partial: call.partial(), untaken, busy, calls: 1 }
     }
 }
 
@@ -154,8 +157,10 @@ mod tests {
         type Output = Self;
 
         fn add(self, other: Self) -> Self {
-            let Self { kept, unsent, partial, untaken } = self;
+            let Self { kept, unsent, partial, untaken, busy, calls } = self;
             Self {
+                busy: busy + other.busy,
+                calls: calls + other.calls,
                 kept: kept + other.kept,
                 unsent: unsent + other.unsent,
                 partial: partial + other.partial,
@@ -189,6 +194,6 @@ mod tests {
             let all = calls.iter().map(|(_, call)| Held::by(call)).fold(Held::default(), Add::add);
             assert_eq!(calls.held(), all);
         }
-        assert!(calls.len() > 5 && calls.held().partial > 0 && calls.held().unsent > 0);
+        assert!(calls.held().calls > 5 && calls.held().partial > 0 && calls.held().unsent > 0);
     }
 }

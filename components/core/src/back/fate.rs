@@ -165,25 +165,6 @@ impl HttpBack {
         self.keep(id, call, State::AwaitReconnect(now.after(wait)));
     }
 
-    pub(super) fn body_over(&mut self, now: Time, id: CallId, mut call: Call, status: StatusCode, body: Vec<u8>) {
-        if self.says_gone(&call, status, &body) {
-            return self.session_gone(call, Failure::body(status, "the session is gone", &body));
-        }
-        if body.trim_ascii().is_empty() {
-            let failure = Failure::body(status, "there is no answer in it", &[]);
-            // The server may have acted on the message all the same.
-            call.outgoing.delivered = Delivered::Maybe;
-            let Some(call) = self.try_sse(now, call, &failure, &body) else { return };
-            return self.fail(&call, failure);
-        }
-        self.found_streamable();
-        // The call stays for the moment in which its answer is looked at. Nothing
-        // is under way for it that could be dropped.
-        self.keep(id, call, State::AwaitAnswer(Exchange::Over));
-        self.reports.push_back(Report::Body(id, status, body));
-        self.reports.push_back(Report::Over(id));
-    }
-
     /// The server does not know the session; it has not carried out the request.
     pub(super) fn session_gone(&mut self, call: Call, mut failure: Failure) {
         failure.data.phase = Phase::Session;
@@ -196,14 +177,6 @@ impl HttpBack {
         let sent = call.way == Way::Message && call.traits().wants_answer() && !call.outgoing.body.is_empty();
         let possible = call.session.id.is_some() && sent;
         self.config.quirks.session_gone && possible && gone::says_gone(status, body)
-    }
-
-    /// The body of a call, which began like this, has been looked at.
-    pub(crate) fn body_read(&mut self, id: CallId, status: StatusCode, beginning: &[u8]) {
-        let Some(call) = self.calls.get(id).filter(|call| call.traits().wants_answer()) else { return };
-        let failure = call.outgoing.failure(Failure::body(status, &call.no_answer(), beginning));
-        self.reports.extend(call.purpose.map(|purpose| Report::Failed(purpose, failure)));
-        self.settle(id);
     }
 
     pub(super) fn reason_over(&mut self, now: Time, call: Call, reason: Reason) {
@@ -222,7 +195,7 @@ impl HttpBack {
             return self.session_gone(call, failure);
         }
         let failure = call.outgoing.failure(failure);
-        self.reports.extend(call.purpose.map(|purpose| Report::Refused(purpose, failure, body)));
+        self.reports.extend(call.purpose.map(|purpose| Report::Refused(purpose, failure, Self::own_error(body))));
     }
 
     pub(super) fn expire(&mut self, now: Time, id: CallId, mut call: Call, why: Why) {

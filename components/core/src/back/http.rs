@@ -3,24 +3,25 @@
 //! so that no fact about the old exchange can reach it.
 
 use super::call::{Call, Exchange, Limits, Reason, State};
-use super::calls::Calls;
+use super::calls::{Calls, Held};
 use super::cookies::Cookies;
 use super::detect::Link;
 use super::gone;
 use super::meaning::{EVENT_STREAM, Meaning, Way, content_length, encoding, is_type, meaning};
 use super::pulse::Pulse;
 use super::request::{SESSION_ID, request};
+use super::trace::Trace;
 use crate::boundary::{CallError, CallId};
 use crate::config::Config;
 use crate::era::legacy::Session;
-use crate::failure::Failure;
+use crate::failure::{Delivered, Failure};
 use crate::flow;
 use crate::note::Note;
 use crate::outgoing::{Outgoing, Purpose};
 use crate::rng::Rng;
 use crate::route::RequestKey;
 use crate::time::{Deadline, Time, earlier};
-use crate::wire::message::Id;
+use crate::wire::message::{Id, Message, Parsed};
 use crate::wire::sse::{Event, Sse, TooLong};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
@@ -48,6 +49,7 @@ pub(crate) struct HttpBack {
     pub(super) reports: VecDeque<Report>,
     cookies: Cookies,
     pub(super) pulse: Pulse,
+    pub(super) trace: Trace,
 }
 
 /// What the back tells the hall.
@@ -55,21 +57,17 @@ pub(crate) struct HttpBack {
 pub(crate) enum Report {
     Start(CallId, Request<Bytes>),
     Stop(CallId),
-    /// The server said this in the response to that call.
-    Said(CallId, Vec<u8>),
-    /// The server answered that call with this body.
-    Body(CallId, StatusCode, Vec<u8>),
-    /// The response to that call has ended, and its body has been reported.
-    Over(CallId),
-    /// The server said something over the limit in the response to that call,
-    /// and if that can be seen: as the answer to this request.
-    TooLong(CallId, Option<Id>),
+    /// The server said this.
+    Said(Origin, Parsed),
+    /// The server said something over the limit, and if that can be seen: as the
+    /// answer to this request.
+    TooLong(Option<Id>, Failure),
     /// The server took a message that needs no answer.
     Taken(Purpose),
-    /// A message cannot be delivered, or will not be answered.
+    /// A message cannot be delivered, or will not be answered unless it was.
     Failed(Purpose, Failure),
     /// The server refused with an error of its own.
-    Refused(Purpose, Failure, Vec<u8>),
+    Refused(Purpose, Failure, Option<Message>),
     /// Nothing was heard for too long; the server should stop working on it.
     Expired(Purpose, Failure),
     /// The server does not know the session that this was sent in; if there is
@@ -79,7 +77,19 @@ pub(crate) enum Report {
     SessionEnded,
     /// The server does not know the session that its listening stream was for.
     ListenLost(Session),
+    /// The server has been silent for so long that it should be asked for a sign
+    /// of life.
+    Idle,
     Note(Note),
+}
+
+/// Where something came from that the server said.
+#[derive(Debug, Clone)]
+pub(crate) struct Origin {
+    /// The request in whose response it came.
+    pub(crate) request: Option<RequestKey>,
+    /// The session id that the response offers.
+    pub(crate) session: Option<HeaderValue>,
 }
 
 impl HttpBack {
@@ -87,15 +97,25 @@ impl HttpBack {
         let link = Link::new(config.transport);
         let pulse = Pulse::new(config.keep_alive, now);
         let calls = Calls::new(Limits::new(&config));
-        Self { config, link, calls, next: 0, rng, reports: VecDeque::new(), cookies: Cookies::default(), pulse }
+        let trace = Trace::new(config.trace);
+        Self { config, link, calls, next: 0, rng, reports: VecDeque::new(), cookies: Cookies::default(), pulse, trace }
     }
 
-    pub(crate) fn report(&mut self) -> Option<Report> {
+    /// The next thing to tell. The note of a call that is dropped comes before that.
+    pub(crate) fn report(&mut self, now: Time) -> Option<Report> {
+        if let Some(Report::Stop(id)) = self.reports.front()
+            && let Some(note) = self.trace.dropped(now, *id, self.transport())
+        {
+            return Some(Report::Note(note));
+        }
         self.reports.pop_front()
     }
 
     /// Sends a message to the server.
     pub(crate) fn send(&mut self, now: Time, outgoing: Outgoing, session: &Session) {
+        if outgoing.purpose == Purpose::Listen {
+            return self.listen(now, outgoing, session);
+        }
         if outgoing.purpose.traits().handshake {
             self.renew_stream(now);
         }
@@ -106,18 +126,29 @@ impl HttpBack {
 
     /// Opens the stream for what the server says unasked, instead of the one
     /// that may still be open. In HTTP+SSE all is said on one stream.
-    pub(crate) fn listen(&mut self, now: Time, session: &Session) {
+    fn listen(&mut self, now: Time, outgoing: Outgoing, session: &Session) {
         if matches!(self.link, Link::Sse(_)) {
             return;
         }
         let old: Vec<CallId> = self.ids(|call| call.purpose == Some(Purpose::Listen));
         old.into_iter().for_each(|id| self.stop(id));
-        let outgoing = Outgoing::new(Purpose::Listen, Bytes::new());
         let call = Call::new(now, outgoing, self.config.url.clone(), session.clone());
         self.start(now, call, Way::Stream);
     }
 
     pub(crate) fn head(&mut self, now: Time, id: CallId, status: StatusCode, headers: &HeaderMap) {
+        let at = self.reports.len();
+        self.response(now, id, status, headers);
+        let note = self.trace.head(now, id, status, self.transport());
+        self.traced(at, note);
+    }
+
+    /// Puts the note of an exchange before what the exchange led to.
+    fn traced(&mut self, at: usize, note: Option<Note>) {
+        note.into_iter().for_each(|note| self.reports.insert(at, Report::Note(note)));
+    }
+
+    fn response(&mut self, now: Time, id: CallId, status: StatusCode, headers: &HeaderMap) {
         let Some(mut call) = self.take(id) else { return };
         if !matches!(call.state, State::AwaitHead) {
             return self.unexpected(id, call);
@@ -203,7 +234,7 @@ impl HttpBack {
     /// what that event leads to must happen before the one after it is read.
     pub(crate) fn chunk(&mut self, now: Time, id: CallId, chunk: &mut &[u8]) {
         let piece = std::mem::take(chunk);
-        let mut whole = None;
+        let mut whole = Body::Unfinished;
         let Self { calls, config, pulse, .. } = self;
         let event = calls.change(id, |call| {
             call.heard = now;
@@ -212,7 +243,7 @@ impl HttpBack {
                 pulse.beat(now);
             }
             let State::AwaitEvents(sse) = &mut call.state else {
-                whole = read(id, call, piece, config.max_message);
+                whole = read(call, piece, config.max_message);
                 return None;
             };
             *chunk = piece;
@@ -225,10 +256,13 @@ impl HttpBack {
             }
             Some((event, of_session))
         });
-        if matches!(whole, Some(Report::Body(..))) {
-            self.found_streamable();
+        self.trace.bytes(id, piece.len() - chunk.len());
+        match whole {
+            Body::Whole(status, body) => self.body_whole(id, status, body),
+            Body::TooLong => self.too_long(id, None),
+            Body::Unexpected => self.reports.push_back(Report::Note(Note::Unexpected(id))),
+            Body::Unfinished => {}
         }
-        self.reports.extend(whole);
         match event.flatten() {
             Some((event, true)) => self.stream_event(now, id, event),
             Some((event, false)) => self.message_event(id, event),
@@ -240,10 +274,13 @@ impl HttpBack {
         if !event.is_message() {
             return;
         }
-        self.reports.push_back(match event.data {
-            Ok(data) => Report::Said(id, data),
-            Err(TooLong(answer)) => Report::TooLong(id, answer),
-        });
+        match event.data {
+            Ok(data) => {
+                let origin = self.origin(id);
+                self.said(origin, data);
+            }
+            Err(TooLong(answer)) => self.too_long(id, answer),
+        }
     }
 
     /// That many more bytes of a call's request have left.
@@ -252,10 +289,17 @@ impl HttpBack {
     }
 
     pub(crate) fn end(&mut self, now: Time, id: CallId) {
+        let at = self.reports.len();
+        self.ended(now, id);
+        let note = self.trace.ended(now, id, self.transport());
+        self.traced(at, note);
+    }
+
+    fn ended(&mut self, now: Time, id: CallId) {
         let Some(mut call) = self.take(id) else { return };
         match std::mem::replace(&mut call.state, State::AwaitEnd) {
             State::AwaitEvents(_) => self.stream_over(now, call, None),
-            State::AwaitBody(status, body) => self.body_over(now, id, call, status, body),
+            State::AwaitBody(status, body) => self.body_over(now, call, status, body),
             State::AwaitReason(reason) => self.reason_over(now, call, reason),
             State::AwaitAnswer(Exchange::Running) => self.keep(id, call, State::AwaitAnswer(Exchange::Over)),
             State::AwaitEnd => {}
@@ -271,6 +315,13 @@ impl HttpBack {
     }
 
     pub(crate) fn failed(&mut self, now: Time, id: CallId, error: CallError, words: &str) {
+        let at = self.reports.len();
+        self.broken(now, id, error, words);
+        let note = self.trace.failed(now, id, self.transport(), error);
+        self.traced(at, note);
+    }
+
+    fn broken(&mut self, now: Time, id: CallId, error: CallError, words: &str) {
         let Some(mut call) = self.take(id) else { return };
         match std::mem::replace(&mut call.state, State::AwaitEnd) {
             State::AwaitEvents(_) | State::AwaitBody(..) => self.stream_over(now, call, Some(error)),
@@ -291,7 +342,7 @@ impl HttpBack {
     /// Sends what waits for its turn and gives up what has hit a limit.
     /// While `paused`, a request's silence is not the server's fault: the client
     /// owes it an answer, or does not read what it says.
-    pub(crate) fn tick(&mut self, now: Time, paused: bool) {
+    pub(crate) fn tick(&mut self, now: Time, paused: bool, pings: bool) {
         self.channel_tick(now);
         let due = |deadline: Option<Deadline>| deadline.filter(|deadline| deadline.at <= now);
         for id in self.calls.due(now) {
@@ -305,11 +356,17 @@ impl HttpBack {
                 (None, None, _) => self.put(id, call),
             }
         }
+        if pings && due(self.pulse.deadline()).is_some() {
+            self.pulse.beat(now);
+            self.reports.push_back(Report::Idle);
+        }
     }
 
-    pub(crate) fn deadline(&self) -> Option<Deadline> {
+    /// With `pings`, an idle server is asked for a sign of life.
+    pub(crate) fn deadline(&self, pings: bool) -> Option<Deadline> {
         let channel = if let Link::Sse(channel) = &self.link { channel.deadline() } else { None };
-        earlier(channel, self.calls.deadline())
+        let pulse = self.pulse.deadline().filter(|_| pings);
+        earlier(earlier(channel, self.calls.deadline()), pulse)
     }
 
     /// May the response of that call be read? Above the budget for unfinished
@@ -320,49 +377,9 @@ impl HttpBack {
         self.calls.get(id).is_some() && (few || first() == Some(id))
     }
 
-    /// How many calls there are.
-    pub(crate) fn under_way(&self) -> usize {
-        self.calls.len()
-    }
-
-    /// Bytes of messages that have not left.
-    pub(crate) fn unsent(&self) -> usize {
-        self.calls.held().unsent
-    }
-
-    /// Bytes of messages that may have to be sent, or sent again.
-    pub(crate) fn kept(&self) -> usize {
-        self.calls.held().kept
-    }
-
-    /// How many notifications and answers the server has not taken.
-    pub(crate) fn untaken(&self) -> usize {
-        self.calls.held().untaken
-    }
-
-    /// What the response to a call is for.
-    pub(crate) fn purpose(&self, id: CallId) -> Option<Purpose> {
-        self.calls.get(id)?.purpose
-    }
-
-    /// What a request is for that has not been answered.
-    pub(crate) fn purpose_of(&self, request: RequestKey) -> Option<Purpose> {
-        self.carrier(request)?.purpose
-    }
-
-    /// The session id that the response to a request offered.
-    pub(crate) fn offered(&self, request: RequestKey) -> Option<HeaderValue> {
-        self.carrier(request)?.offered.clone()
-    }
-
-    /// The call that carries a request.
-    fn carrier(&self, request: RequestKey) -> Option<&Call> {
-        self.calls.get(self.calls.of(request)?)
-    }
-
-    /// There is something the server has not taken, or not answered.
-    pub(crate) fn busy(&self) -> bool {
-        self.calls.iter().any(|(_, call)| call.traits().busy)
+    /// What the calls hold together.
+    pub(crate) fn held(&self) -> Held {
+        self.calls.held()
     }
 
     /// Nothing more is expected of that call.
@@ -377,28 +394,20 @@ impl HttpBack {
         }
     }
 
-    /// Nobody waits for the answer to this request any more. `true` if the
-    /// server cannot have seen it.
-    pub(crate) fn forget(&mut self, request: RequestKey) -> bool {
-        let Some(id) = self.calls.of(request) else { return false };
-        let unseen = self.unseen(request);
+    /// Nobody waits for the answer to this request any more. Gives the message,
+    /// with what is known of its delivery.
+    pub(crate) fn forget(&mut self, request: RequestKey) -> Option<Outgoing> {
+        let id = self.calls.of(request)?;
+        let call = self.calls.get(id)?;
+        let delivered = if call.unseen() { Delivered::No } else { Delivered::Maybe };
+        let outgoing = Outgoing { delivered, ..call.outgoing.clone() };
         self.settle(id);
-        unseen
-    }
-
-    /// The server cannot have seen this request.
-    pub(crate) fn unseen(&self, request: RequestKey) -> bool {
-        self.carrier(request).is_some_and(Call::unseen)
+        Some(outgoing)
     }
 
     /// Drops every call.
     pub(crate) fn stop_all(&mut self) {
         self.ids(|_| true).into_iter().for_each(|id| self.stop(id));
-    }
-
-    /// The exchange of a call is over.
-    pub(crate) fn over(&mut self, id: CallId) {
-        self.take(id);
     }
 
     /// Drops a call.
@@ -450,19 +459,9 @@ impl HttpBack {
         call.outgoing.attempts += u32::from(way != Way::Stream);
         (call.state, call.way, call.sent, call.uploaded) = (State::AwaitHead, way, now, 0);
         let request = request(&self.config, &self.cookies, &call);
+        self.trace.started(now, id, &request);
         self.reports.push_back(Report::Start(id, request));
         self.put(id, call);
-    }
-
-    /// The failure of a message over the limit in the response to a call.
-    pub(crate) fn too_long(&self, id: CallId) -> Failure {
-        let failure = Failure::too_long(self.config.max_message);
-        self.calls.get(id).map_or(failure.clone(), |call| call.outgoing.failure(failure))
-    }
-
-    /// A failure of a request from outside, with what its call knows.
-    pub(crate) fn failure(&self, request: RequestKey, failure: Failure) -> Failure {
-        self.carrier(request).map_or(failure.clone(), |call| call.outgoing.failure(failure))
     }
 }
 
@@ -475,32 +474,43 @@ fn useless(call: &Call, status: StatusCode, headers: &HeaderMap) -> Option<Failu
     stranded.then(|| Failure::stream(None))
 }
 
+/// What a piece makes of a response that is no event stream.
+enum Body {
+    Unfinished,
+    Whole(StatusCode, Vec<u8>),
+    TooLong,
+    /// Nothing should have come.
+    Unexpected,
+}
+
 /// Takes a piece of a response that is no event stream.
-fn read(id: CallId, call: &mut Call, piece: &[u8], most: usize) -> Option<Report> {
+fn read(call: &mut Call, piece: &[u8], most: usize) -> Body {
     let piece = call.belonging(piece);
     match &mut call.state {
         State::AwaitBody(status, body) if body.len() + piece.len() <= most => {
             body.extend_from_slice(piece);
             // A body of known length need not wait for its end to be told.
-            let whole = call.length == Some(body.len()) && !gone::says_gone(*status, body);
-            let body = whole.then(|| Report::Body(id, *status, std::mem::take(body)))?;
+            if call.length != Some(body.len()) || gone::says_gone(*status, body) {
+                return Body::Unfinished;
+            }
+            let whole = Body::Whole(*status, std::mem::take(body));
             call.state = State::AwaitEnd;
-            Some(body)
+            whole
         }
         State::AwaitBody(..) => {
             call.state = State::AwaitEnd;
-            Some(Report::TooLong(id, None))
+            Body::TooLong
         }
         State::AwaitReason(Reason { body, .. }) => {
             let room = LONGEST_REASON.saturating_sub(body.len()).min(piece.len());
             body.extend_from_slice(piece.get(..room).unwrap_or_default());
-            None
+            Body::Unfinished
         }
-        State::AwaitEvents(_) | State::AwaitAnswer(Exchange::Running) | State::AwaitEnd => None,
+        State::AwaitEvents(_) | State::AwaitAnswer(Exchange::Running) | State::AwaitEnd => Body::Unfinished,
         State::AwaitRetry(_)
         | State::AwaitReconnect(_)
         | State::AwaitEndpoint
         | State::AwaitAnswer(Exchange::Over)
-        | State::AwaitHead => Some(Report::Note(Note::Unexpected(id))),
+        | State::AwaitHead => Body::Unexpected,
     }
 }

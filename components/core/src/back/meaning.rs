@@ -130,11 +130,11 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::route::Route;
+    use crate::route::{Asked, Route};
     use crate::wire::message::Id;
 
     fn request() -> Purpose {
-        Purpose::Request { key: Route::default().open(&Id::named("a"), None, false).unwrap(), repeatable: false }
+        Purpose::Request { key: Route::default().open(&Id::named("a"), None, Asked::Plain).unwrap(), repeatable: false }
     }
 
     fn read(

@@ -16,3 +16,5 @@ mod pulse;
 mod refusals;
 mod reopen;
 mod request;
+mod said;
+mod trace;

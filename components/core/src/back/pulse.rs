@@ -64,32 +64,20 @@ impl Pulse {
 
 /// Signs of life, of calls and of the server.
 impl HttpBack {
-    /// A sign of life for a request came by another way.
-    pub(crate) fn touch(&mut self, now: Time, request: RequestKey) {
-        if let Some(id) = self.calls.of(request) {
-            self.calls.change(id, |call| call.touch(now));
+    /// The server's silence counts from here: about one request, since a sign of
+    /// life came by another way, or about all, since it was not the server's fault.
+    pub(crate) fn touch(&mut self, now: Time, request: Option<RequestKey>) {
+        match request.map(|request| self.calls.of(request)) {
+            None => self.calls.touch_all(now),
+            Some(None) => {}
+            Some(Some(id)) => drop(self.calls.change(id, |call| call.touch(now))),
         }
-    }
-
-    /// The client has answered: the server's silence counts from here.
-    pub(crate) fn touch_all(&mut self, now: Time) {
-        self.calls.touch_all(now);
-    }
-
-    /// When the server of an open session is to be asked for a sign of life.
-    pub(crate) fn pulse(&self) -> Option<Deadline> {
-        self.pulse.deadline()
-    }
-
-    /// The server is asked now.
-    pub(crate) fn pulsed(&mut self, now: Time) {
-        self.pulse.beat(now);
     }
 
     /// Time has passed in which nothing could be heard or said: nobody is to
     /// blame for the silence, and streams may be dead without knowing it.
     pub(crate) fn woke(&mut self, now: Time) {
-        self.touch_all(now);
+        self.touch(now, None);
         self.pulse.doubt(now);
         for id in self.ids(|call| call.purpose == Some(Purpose::Listen) && !call.waiting()) {
             if let Some(call) = self.take(id) {

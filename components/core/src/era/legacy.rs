@@ -5,7 +5,7 @@
 use super::{Role, repeatable, role};
 use crate::config::Keepsake;
 use crate::outgoing::{Outgoing, Purpose};
-use crate::route::{RequestKey, Route};
+use crate::route::{Asked, RequestKey, Route};
 use crate::time::{Deadline, Time, Why};
 use crate::wire::message::{self, Kind, Message, Parsed};
 use bytes::Bytes;
@@ -236,7 +236,7 @@ impl Legacy {
         let settings = self.memory.settings();
         let greeting = Outgoing::new(Purpose::Initialized, Bytes::from_static(INITIALIZED));
         let restores = settings.into_iter().map(|message| {
-            let (key, id) = route.open_own();
+            let (key, id) = route.open_own(Asked::Upkeep);
             Outgoing::new(Purpose::Restore(key), message.with_id(&id))
         });
         let own: Vec<Outgoing> = std::iter::once(greeting).chain(restores).collect();
@@ -294,7 +294,7 @@ impl Legacy {
 
     /// Asks the server for a sign of life.
     pub(crate) fn ping(&self, route: &mut Route) -> Outgoing {
-        let (key, id) = route.open_own();
+        let (key, id) = route.open_own(Asked::Upkeep);
         let body = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}}", id.text());
         Outgoing::new(Purpose::KeepAlive(key), body.into_bytes())
     }
@@ -324,7 +324,7 @@ impl Legacy {
         let message = self.memory.initialize.clone()?;
         self.phase = Phase::AwaitInitialize;
         self.session = self.session.none();
-        let (key, id) = route.open_own();
+        let (key, id) = route.open_own(Asked::NewSession);
         Some(Outgoing::new(Purpose::Reinitialize(key), message.with_id(&id)))
     }
 }

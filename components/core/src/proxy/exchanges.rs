@@ -67,7 +67,7 @@ impl Proxy {
     /// The session is over, for the client and then for the server.
     pub(super) fn client_left(&mut self, why: &str) {
         // What has come of a request is told before the rest is answered.
-        while let Some(report) = self.back.report() {
+        while let Some(report) = self.back.report(self.now) {
             self.reported(report);
         }
         if self.stage != Stage::Running {
@@ -143,7 +143,7 @@ impl Proxy {
         for id in unasked {
             let Some(ask) = self.route.answer(&id) else { continue };
             if !ask.aside {
-                self.back.touch_all(self.now);
+                self.back.touch(self.now, None);
             }
             self.question_over(&id);
             self.refuse_ask(&ask.id, "the client has no stream open");

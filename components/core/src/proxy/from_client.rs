@@ -10,7 +10,7 @@ use crate::front::http::About;
 use crate::front::lines::Read;
 use crate::note::{Blame, Note};
 use crate::outgoing::{Outgoing, Purpose};
-use crate::route::{LONG_ID, Refusal, RequestKey};
+use crate::route::{Asked, LONG_ID, Refusal, RequestKey};
 use crate::wire::message::{self, Id, Kind, Message};
 use bytes::Bytes;
 
@@ -83,7 +83,8 @@ impl Proxy {
             return Err(Refusal::Full);
         }
         let progress = era::progress_token(message.params()).filter(|token| token.text().len() <= LONGEST_TOKEN);
-        let key = self.route.open(id, progress, era::role(method) == Role::Initialize)?;
+        let opens = era::role(method) == Role::Initialize;
+        let key = self.route.open(id, progress, if opens { Asked::Session } else { Asked::Plain })?;
         self.ledger.opened(id);
         Ok(key)
     }
@@ -95,7 +96,7 @@ impl Proxy {
     fn client_answered(&mut self, id: Option<Id>, message: Message) {
         let Some(ask) = id.and_then(|id| self.route.answer(&id)) else { return self.note(Note::StrayAnswer) };
         if !ask.aside {
-            self.back.touch_all(self.now);
+            self.back.touch(self.now, None);
         }
         self.question_over(&ask.id);
         self.deliver(Outgoing::new(Purpose::Answer, message.with_id(&ask.id)));
@@ -108,16 +109,15 @@ impl Proxy {
         let Some(key) = named.and_then(|id| self.route.by_client(&id)) else {
             return self.pass_on(Purpose::Notification, message);
         };
-        if self.route.is_initialize(key) {
+        if self.route.asked(key) == Some(Asked::Session) {
             return self.note(Note::InitializeCancelled);
         }
         self.era.concluded(key, Conclusion::Failed);
         if let Some(id) = self.close(key) {
             self.client_waits_no_longer(&id);
         }
-        let held = self.era.withdraw(key);
-        let unseen = held.map_or_else(|| self.back.forget(key), |outgoing| outgoing.delivered == Delivered::No);
-        if !unseen {
+        let known = self.era.withdraw(key).or_else(|| self.back.forget(key));
+        if known.is_none_or(|outgoing| outgoing.delivered != Delivered::No) {
             self.pass_on(Purpose::Notification, message);
         }
     }
@@ -125,7 +125,7 @@ impl Proxy {
     /// The client will not answer these; the server's silence counts again.
     pub(super) fn drop_asks(&mut self) -> Vec<Id> {
         if self.route.client_owes() {
-            self.back.touch_all(self.now);
+            self.back.touch(self.now, None);
         }
         self.questions_over();
         self.route.drop_asks()
@@ -134,7 +134,7 @@ impl Proxy {
     /// The server asks for something that the client cannot be asked. One that
     /// asks on and on, and takes no answer, gets none.
     pub(super) fn refuse_ask(&mut self, id: &Id, why: &str) {
-        if self.back.untaken() >= MOST_UNTAKEN {
+        if self.back.held().untaken >= MOST_UNTAKEN {
             return self.note(Note::AskDropped);
         }
         let body = message::write_error::<()>(id, NO_ANSWER, why, None);

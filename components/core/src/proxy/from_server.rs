@@ -1,21 +1,20 @@
 //! The way from the server to the client: back ▶ era ▶ route ▶ front.
 
 use super::{Proxy, Stage};
-use crate::back::http::Report;
-use crate::boundary::{CallError, CallId};
+use crate::back::http::{Origin, Report};
+use crate::boundary::{CallId, Output};
 use crate::era::legacy::{Conclusion, Recovery, Session};
 use crate::era::{self, Role};
 use crate::failure::{Delivered, Failure, Phase};
 use crate::front::http::About;
 use crate::note::{Blame, Note};
 use crate::outgoing::{Outgoing, Purpose};
-use crate::route::{Refusal, RequestKey};
+use crate::route::{Asked, Refusal, RequestKey};
 use crate::wire::batch::Batch;
-use crate::wire::message::{self, Fault, Id, Kind, Malformed, Message, Parsed};
-use http::response::Parts;
+use crate::wire::message::{Fault, Id, Kind, Message, Parsed};
 use http::{HeaderValue, StatusCode};
 
-/// How much of a body is kept for the case that it is not the answer.
+/// How much of an answer is shown that is none.
 const BEGINNING: usize = 200;
 
 /// So many members of a server's batch are read. Thousands of them are no
@@ -25,68 +24,47 @@ const MOST_MEMBERS: usize = 1000;
 impl Proxy {
     pub(super) fn reported(&mut self, report: Report) {
         match report {
-            Report::Start(id, request) => self.call(id, request),
-            Report::Stop(id) => self.cancel(id),
-            Report::Said(id, bytes) => self.server_said(id, bytes),
-            Report::Body(id, status, body) => self.server_body(id, status, body),
-            Report::Over(id) => self.back.over(id),
-            Report::TooLong(id, answer) => self.too_long(id, answer),
+            Report::Start(id, request) => self.queue.push_back(Output::Call(id, request)),
+            Report::Stop(id) => self.queue.push_back(Output::Cancel(id)),
+            Report::Said(origin, parsed) => self.server_said(&origin, parsed),
+            Report::TooLong(answer, failure) => self.too_long(answer, &failure),
             Report::Taken(purpose) => self.taken(purpose),
             Report::Failed(purpose, failure) => self.failed(purpose, &failure),
-            Report::Refused(purpose, failure, body) => self.refused(purpose, &failure, body),
+            Report::Refused(purpose, failure, error) => self.refused(purpose, &failure, error),
             Report::Expired(purpose, failure) => self.expired(purpose, &failure),
             Report::SessionGone(outgoing, session, failure) => self.session_gone(outgoing, &session, &failure),
             Report::SessionEnded => self.session_ended(),
             Report::ListenLost(session) => self.listen_lost(&session),
+            Report::Idle => {
+                let ping = self.era.ping(&mut self.route);
+                self.deliver(ping);
+            }
             Report::Note(note) => self.note(note),
         }
     }
 
-    pub(super) fn server_began(&mut self, id: CallId, head: &Parts) {
-        self.back.head(self.now, id, head.status, &head.headers);
-        let note = self.trace.head(self.now, id, head.status, self.back.transport());
-        note.into_iter().for_each(|note| self.note(note));
-    }
-
-    pub(super) fn server_ended(&mut self, id: CallId) {
-        self.back.end(self.now, id);
-        let note = self.trace.ended(self.now, id, self.back.transport());
-        note.into_iter().for_each(|note| self.note(note));
-    }
-
-    pub(super) fn server_failed(&mut self, id: CallId, error: CallError, words: &str) {
-        self.back.failed(self.now, id, error, words);
-        let note = self.trace.failed(self.now, id, self.back.transport(), error);
-        note.into_iter().for_each(|note| self.note(note));
-    }
-
     pub(super) fn server_bytes(&mut self, id: CallId, mut chunk: &[u8]) {
-        self.trace.bytes(id, chunk.len());
         while !chunk.is_empty() {
             self.back.chunk(self.now, id, &mut chunk);
             self.settle();
         }
     }
 
-    fn server_said(&mut self, id: CallId, bytes: Vec<u8>) {
-        if !self.config.quirks.pretty_json && message::is_pretty(&bytes) {
-            return self.note(Note::BadMessage(Fault::Syntax));
-        }
-        match message::parse(utf8(bytes)) {
-            Ok(Parsed::One(message)) => self.server_sent(id, message),
-            Ok(Parsed::Batch(batch)) => self.server_batch(id, batch),
-            Err(bad) => self.bad_message(&bad),
+    fn server_said(&mut self, origin: &Origin, parsed: Parsed) {
+        match parsed {
+            Parsed::One(message) => self.server_sent(origin, message),
+            Parsed::Batch(batch) => self.server_batch(origin, batch),
         }
     }
 
-    fn server_batch(&mut self, id: CallId, mut batch: Batch) {
+    fn server_batch(&mut self, origin: &Origin, mut batch: Batch) {
         let mut bad = 0;
         for member in batch.by_ref().take(MOST_MEMBERS) {
             if self.stage == Stage::Over {
                 return;
             }
             match member {
-                Ok(message) => self.server_sent(id, message),
+                Ok(message) => self.server_sent(origin, message),
                 Err(_) => bad += 1,
             }
         }
@@ -96,24 +74,13 @@ impl Proxy {
         }
     }
 
-    fn server_body(&mut self, id: CallId, status: StatusCode, body: Vec<u8>) {
-        let body = if self.config.quirks.byte_order_mark { unmarked(body) } else { body };
-        let beginning = body.get(..BEGINNING).unwrap_or(&body).to_vec();
-        self.server_said(id, body);
-        self.back.body_read(id, status, &beginning);
-    }
-
-    fn bad_message(&mut self, bad: &Malformed) {
-        self.note(Note::BadMessage(bad.fault));
-    }
-
-    fn server_sent(&mut self, call: CallId, message: Message) {
+    fn server_sent(&mut self, origin: &Origin, message: Message) {
         let message = match message.valid() {
             Ok(message) => message,
-            Err(message) => return self.invalid_answer(call, &message),
+            Err(message) => return self.invalid_answer(origin, &message),
         };
         match &message.kind {
-            Kind::Response { id } => self.server_answered(call, id.clone().as_ref(), message),
+            Kind::Response { id } => self.server_answered(origin, id.clone().as_ref(), message),
             Kind::Request { id, .. } if self.draining() => {
                 self.refuse_ask(&id.clone(), "the client has closed its side")
             }
@@ -135,28 +102,20 @@ impl Proxy {
     }
 
     /// An answer that is none of JSON-RPC's: whoever waits for it gets ours.
-    fn invalid_answer(&mut self, call: CallId, message: &Message) {
+    fn invalid_answer(&mut self, origin: &Origin, message: &Message) {
         self.note(Note::BadMessage(Fault::Shape));
-        let named = if let Kind::Response { id: Some(id) } = &message.kind {
-            self.route.by_wire(id)
-        } else {
-            self.carried(call)
-        };
+        let named =
+            if let Kind::Response { id: Some(id) } = &message.kind { self.route.by_wire(id) } else { origin.request };
         let Some(purpose) = named.and_then(|key| self.client_purpose(key)) else { return };
         let beginning = message.bytes.get(..BEGINNING).unwrap_or(&message.bytes);
         let failure = Failure::body(StatusCode::OK, "its error is not one of JSON-RPC", beginning);
         self.failed(purpose, &failure);
     }
 
-    /// The request that a call carries.
-    fn carried(&self, call: CallId) -> Option<RequestKey> {
-        self.back.purpose(call)?.traits().key
-    }
-
     /// The purpose of an open request, if it is the client's.
     fn client_purpose(&self, key: RequestKey) -> Option<Purpose> {
         self.route.client_id(key)?;
-        let opens = self.route.is_initialize(key);
+        let opens = self.route.asked(key) == Some(Asked::Session);
         Some(if opens { Purpose::Initialize(key) } else { Purpose::Request { key, repeatable: false } })
     }
 
@@ -165,7 +124,7 @@ impl Proxy {
         let Some(key) = token.and_then(|token| self.route.by_token(&token)) else {
             return self.write_message(About::Nothing, message.bytes);
         };
-        self.back.touch(self.now, key);
+        self.back.touch(self.now, Some(key));
         let id = self.route.client_id(key).cloned();
         self.write_message(id.as_ref().map_or(About::Nothing, About::Request), message.bytes);
     }
@@ -176,7 +135,7 @@ impl Proxy {
             return self.write_message(About::Nothing, message.bytes);
         };
         if !ask.aside {
-            self.back.touch_all(self.now);
+            self.back.touch(self.now, None);
         }
         self.write_message(About::Withdrawn(&ask.id), message.bytes);
     }
@@ -184,22 +143,21 @@ impl Proxy {
     /// An answer belongs to the open request with its id. One without an id, or
     /// with our id as a server writes it that knows only doubles, belongs to
     /// the request that was sent there.
-    fn server_answered(&mut self, call: CallId, id: Option<&Id>, message: Message) {
+    fn server_answered(&mut self, origin: &Origin, id: Option<&Id>, message: Message) {
         let nameless = self.config.quirks.null_id;
         let alike = |own: &Id| id.map_or(nameless, |id| id.same_as_double(own));
         let fits = |own: &Id| self.route.is_ours(own) || alike(own);
         let fits = |key: &RequestKey| self.route.wire_id(*key).is_some_and(fits);
         let named = id.and_then(|id| self.route.by_wire(id));
-        let Some(key) = named.or_else(|| self.carried(call).filter(fits)) else { return self.late_answer(id, message) };
+        let Some(key) = named.or_else(|| origin.request.filter(fits)) else { return self.late_answer(id, message) };
         if self.route.client_id(key).is_some() {
-            return self.answered(key, message);
+            return self.answered(key, origin.session.clone(), message);
         }
-        let reopens = matches!(self.back.purpose_of(key), Some(Purpose::Reinitialize(_)));
-        let session = self.back.offered(key);
+        let reopens = self.route.asked(key) == Some(Asked::NewSession);
         self.route.close(key);
         self.back.forget(key);
         if reopens {
-            self.reinitialized(session, &message);
+            self.reinitialized(origin.session.clone(), &message);
         }
     }
 
@@ -211,10 +169,9 @@ impl Proxy {
         }
     }
 
-    fn answered(&mut self, key: RequestKey, message: Message) {
-        let opens = self.route.is_initialize(key);
+    fn answered(&mut self, key: RequestKey, session: Option<HeaderValue>, message: Message) {
+        let opens = self.route.asked(key) == Some(Asked::Session);
         if opens && message.error().is_empty() {
-            let session = self.back.offered(key);
             let version = self.era.opened(message.result(), session);
             self.client_session_opened(version.as_deref(), self.back.transport());
             self.note(Note::SessionOpened { transport: self.back.transport(), version });
@@ -254,45 +211,30 @@ impl Proxy {
 
     fn greeted(&mut self) {
         if self.era.greeted() {
-            self.back.listen(self.now, self.era.session());
+            self.listen();
         }
     }
 
-    /// What is over the limit in the response to a request is taken for its
-    /// answer; the rest of that response is not read. Elsewhere the answer
-    /// itself says whose it is.
-    fn too_long(&mut self, call: CallId, answer: Option<Id>) {
-        let awaited = self.back.purpose(call).filter(|purpose| purpose.traits().wants_answer());
+    /// An answer was over the limit.
+    fn too_long(&mut self, answer: Option<Id>, failure: &Failure) {
         let named = answer.and_then(|id| self.route.by_wire(&id));
-        if let Some(purpose) = awaited {
-            self.failed(purpose, &self.back.too_long(call));
-            self.back.stop(call);
-        } else if let Some((key, purpose)) = named.and_then(|key| Some((key, self.client_purpose(key)?))) {
-            let failure = self.back.failure(key, self.back.too_long(call));
-            self.failed(purpose, &failure);
-        } else {
-            self.note(Note::BadMessage(Fault::TooLong));
-        }
+        let Some((key, purpose)) = named.and_then(|key| Some((key, self.client_purpose(key)?))) else {
+            return self.note(Note::BadMessage(Fault::TooLong));
+        };
+        let known = self.back.forget(key);
+        self.failed(purpose, &known.map_or(failure.clone(), |outgoing| outgoing.failure(failure.clone())));
     }
 
-    /// The server's own error, if its body is one, else ours.
-    fn refused(&mut self, purpose: Purpose, failure: &Failure, body: Vec<u8>) {
-        let own = purpose.traits().key.filter(|key| self.route.client_id(*key).is_some());
-        let (Some(key), Ok(Parsed::One(message))) = (own, message::parse(utf8(body))) else {
-            return self.failed(purpose, failure);
-        };
-        let Ok(message) = message.valid() else { return self.failed(purpose, failure) };
-        let answers = match &message.kind {
-            Kind::Response { id } => id.is_some() || self.config.quirks.null_id,
-            Kind::Request { .. } | Kind::Notification { .. } => false,
-        };
-        if message.error().is_empty() || !answers {
-            return self.failed(purpose, failure);
-        }
+    /// The server's own error, if it gave one, else ours.
+    fn refused(&mut self, purpose: Purpose, failure: &Failure, error: Option<Message>) {
+        let nameless = self.config.quirks.null_id;
+        let answers = |error: &Message| matches!(&error.kind, Kind::Response { id } if id.is_some() || nameless);
+        let key = purpose.traits().key.filter(|key| self.route.client_id(*key).is_some());
+        let (Some(key), Some(error)) = (key, error.filter(answers)) else { return self.failed(purpose, failure) };
         if let Some(id) = self.close(key) {
-            self.write_message(About::Answer(&id), message.with_id(&id));
+            self.write_message(About::Answer(&id), error.with_id(&id));
         }
-        self.failed(purpose, failure);
+        self.given_up(purpose, failure);
     }
 
     fn expired(&mut self, purpose: Purpose, failure: &Failure) {
@@ -306,7 +248,14 @@ impl Proxy {
         self.failed(purpose, failure);
     }
 
+    /// A message failed, unless it was answered before.
     fn failed(&mut self, purpose: Purpose, failure: &Failure) {
+        if purpose.traits().key.is_none_or(|key| self.route.asked(key).is_some()) {
+            self.given_up(purpose, failure);
+        }
+    }
+
+    fn given_up(&mut self, purpose: Purpose, failure: &Failure) {
         match purpose {
             Purpose::Request { key, .. } => self.answer_with(key, failure),
             Purpose::Initialize(key) => {
@@ -414,18 +363,4 @@ impl Proxy {
             self.failed(outgoing.purpose, &failure);
         }
     }
-}
-
-/// A body without the byte order mark that some servers begin it with.
-fn unmarked(mut body: Vec<u8>) -> Vec<u8> {
-    if body.starts_with(b"\xEF\xBB\xBF") {
-        body.drain(..3);
-    }
-    body
-}
-
-/// Event streams are UTF-8; what is not is replaced, never an error.
-fn utf8(bytes: Vec<u8>) -> Vec<u8> {
-    String::from_utf8(bytes)
-        .map_or_else(|bad| String::from_utf8_lossy(bad.as_bytes()).into_owned().into_bytes(), String::into_bytes)
 }

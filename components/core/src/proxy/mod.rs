@@ -6,17 +6,16 @@ mod exchanges;
 mod from_client;
 mod from_server;
 mod stage;
-mod trace;
 
 use crate::back::http::HttpBack;
-use crate::boundary::{CallId, Exit, Input, Output, Side, Sink, Source};
+use crate::boundary::{Exit, Input, Output, Side, Sink, Source};
 use crate::config::{Config, Face, HttpFace, Keepsake};
 use crate::era::legacy::Legacy;
 use crate::flow::Toward;
 use crate::front::Front;
 use crate::ledger::{Entry, Ledger};
 use crate::note::Note;
-use crate::outgoing::Outgoing;
+use crate::outgoing::{Outgoing, Purpose};
 use crate::rng::Rng;
 use crate::route::{RequestKey, Route};
 use crate::time::{Deadline, Time, earlier};
@@ -26,7 +25,6 @@ use from_client::MOST_UNTAKEN;
 use stage::Stage;
 use std::collections::VecDeque;
 use std::time::Duration;
-use trace::Trace;
 
 /// A tick that comes so much too late comes after a sleep of the machine.
 const OVERSLEPT: Duration = Duration::from_secs(30);
@@ -41,7 +39,6 @@ pub struct Proxy {
     back: HttpBack,
     toward: Toward,
     queue: VecDeque<Output>,
-    trace: Trace,
     stage: Stage,
     now: Time,
     config: Config,
@@ -67,7 +64,6 @@ impl Proxy {
             back: HttpBack::new(config.clone(), rng, now),
             toward: Toward::default(),
             queue: VecDeque::new(),
-            trace: Trace::new(config.trace),
             stage: Stage::Running,
             now,
             config: config.clone(),
@@ -87,10 +83,10 @@ impl Proxy {
             Input::Eof(Side::Client) => self.client_eof(),
             Input::Request(id, parts, body) => self.client_asked(id, &parts, body),
             Input::Gone(id) => self.client_gone(id),
-            Input::Head(id, parts) => self.server_began(id, &parts),
+            Input::Head(id, head) => self.back.head(self.now, id, head.status, &head.headers),
             Input::Chunk(id, chunk) => self.server_bytes(id, chunk),
-            Input::End(id) => self.server_ended(id),
-            Input::Failed(id, error, words) => self.server_failed(id, error, words),
+            Input::End(id) => self.back.end(self.now, id),
+            Input::Failed(id, error, words) => self.back.failed(self.now, id, error, words),
             Input::Flushed(Sink::Side(Side::Client), count) => self.flushed(|toward| toward.flushed(count)),
             Input::Flushed(Sink::Exchange(id), count) => self.client_took(id, count),
             Input::Flushed(Sink::Call(id), count) => self.back.uploaded(id, count),
@@ -111,10 +107,10 @@ impl Proxy {
         if self.stage == Stage::Over {
             return None;
         }
-        let rooms = earlier(self.back.deadline(), self.era.deadline());
+        let rooms = earlier(self.back.deadline(self.pings()), self.era.deadline());
         let held = self.config.total_timeout.and_then(|limit| self.era.held_until(limit));
         let front = if let Front::Http(front) = &self.front { front.deadline() } else { None };
-        let rooms = earlier(earlier(earlier(rooms, held), self.pulse()), front);
+        let rooms = earlier(earlier(rooms, held), front);
         earlier(self.stage.deadline(), rooms)
     }
 
@@ -124,7 +120,7 @@ impl Proxy {
         match source {
             Source::Side(Side::Client) => {
                 self.stage == Stage::Running
-                    && self.back.untaken() < MOST_UNTAKEN
+                    && self.back.held().untaken < MOST_UNTAKEN
                     && self.toward.client_may_send(self.unsent(), self.config.max_message)
             }
             Source::Call(id) => self.stage != Stage::Over && !self.toward.full() && self.back.wants(id),
@@ -176,17 +172,17 @@ impl Proxy {
 
     /// Bytes of the client that have not left for the server.
     fn unsent(&self) -> usize {
-        self.front.held() + self.era.held() + self.back.unsent()
+        self.front.held() + self.era.held() + self.back.held().unsent
     }
 
     /// Bytes of the client's messages, of which some may have to go again.
     fn kept(&self) -> usize {
-        self.era.held() + self.back.kept()
+        self.era.held() + self.back.held().kept
     }
 
     /// How many messages are on their way to the server, or wait for it.
     fn under_way(&self) -> usize {
-        self.era.waiting() + self.back.under_way()
+        self.era.waiting() + self.back.held().calls
     }
 
     fn tick(&mut self) {
@@ -195,25 +191,22 @@ impl Proxy {
         }
         self.fail_overdue();
         if self.era.tick(self.now) {
-            self.back.listen(self.now, self.era.session());
+            self.listen();
         }
-        self.back.tick(self.now, self.paused());
+        self.back.tick(self.now, self.paused(), self.pings());
         self.client_tick();
         // What has expired is told before the rest is answered at the end.
         self.settle();
         self.stage_tick();
-        // Last, since a session may have opened just now.
-        if self.pulse().is_some_and(|deadline| deadline.at <= self.now) {
-            self.back.pulsed(self.now);
-            let ping = self.era.ping(&mut self.route);
-            self.deliver(ping);
-        }
     }
 
-    /// When an idle server is asked for a sign of life.
-    fn pulse(&self) -> Option<Deadline> {
-        let asks = self.stage == Stage::Running && self.era.open();
-        self.back.pulse().filter(|_| asks)
+    /// An idle server is asked for a sign of life.
+    fn pings(&self) -> bool {
+        self.stage == Stage::Running && self.era.open()
+    }
+
+    fn listen(&mut self) {
+        self.send(Outgoing::new(Purpose::Listen, Bytes::new()));
     }
 
     /// The server's silence is the client's fault: it owes the server an
@@ -228,7 +221,7 @@ impl Proxy {
         let was_full = self.toward.full();
         take(&mut self.toward);
         if was_full && !self.toward.full() {
-            self.back.touch_all(self.now);
+            self.back.touch(self.now, None);
         }
     }
 
@@ -236,7 +229,7 @@ impl Proxy {
     /// and leaves once there is nothing to wait for.
     fn settle(&mut self) {
         loop {
-            if let Some(report) = self.back.report() {
+            if let Some(report) = self.back.report(self.now) {
                 self.reported(report);
             } else if let Some(outgoing) = self.era.release(self.now, &mut self.route) {
                 self.send(outgoing);
@@ -264,17 +257,6 @@ impl Proxy {
 
     fn note(&mut self, note: Note) {
         self.queue.push_back(Output::Note(note));
-    }
-
-    fn call(&mut self, id: CallId, request: http::Request<Bytes>) {
-        self.trace.started(self.now, id, &request);
-        self.queue.push_back(Output::Call(id, request));
-    }
-
-    fn cancel(&mut self, id: CallId) {
-        let note = self.trace.dropped(self.now, id, self.back.transport());
-        note.into_iter().for_each(|note| self.note(note));
-        self.queue.push_back(Output::Cancel(id));
     }
 
     /// Two limits may be hit at once; there is one exit.

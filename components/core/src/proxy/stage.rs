@@ -69,7 +69,7 @@ impl Proxy {
 
     /// `true` if the last open request has been answered just now.
     pub(super) fn leave_when_done(&mut self) -> bool {
-        let done = self.draining() && self.route.idle() && self.era.idle() && !self.back.busy();
+        let done = self.draining() && self.route.idle() && self.era.idle() && self.back.held().busy == 0;
         if done {
             self.leave(GOODBYE, Exit::Drained);
         }
@@ -124,9 +124,10 @@ impl Proxy {
             self.ledger.closed(&id);
             self.era.concluded(key, Conclusion::Failed);
             let failure = |delivered| Failure::new(Phase::Drain, delivered, why);
-            let held = self.era.withdraw(key).map(|outgoing| outgoing.failure(failure(Delivered::No)));
-            let delivered = if self.back.unseen(key) { Delivered::No } else { Delivered::Maybe };
-            self.write_failure(&id, &held.unwrap_or_else(|| self.back.failure(key, failure(delivered))));
+            let known = self.era.withdraw(key).or_else(|| self.back.forget(key));
+            let unknown = || failure(Delivered::Maybe);
+            let failure = known.map_or_else(unknown, |outgoing| outgoing.failure(failure(Delivered::No)));
+            self.write_failure(&id, &failure);
         }
     }
 }
