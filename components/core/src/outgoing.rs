@@ -5,6 +5,8 @@ use crate::failure::{Delivered, Failure};
 use crate::route::RequestKey;
 use crate::time::Time;
 use bytes::Bytes;
+use http::{HeaderName, HeaderValue};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A message to the server, or a stream to open there.
@@ -20,6 +22,18 @@ pub(crate) struct Outgoing {
     pub(crate) delivered: Delivered,
     /// When the client said it, or it was first given to the back.
     pub(crate) since: Option<Time>,
+    /// The session in which it was last sent.
+    pub(crate) session: Arc<SessionContext>,
+}
+
+/// What the era adds to every message of a session.
+#[derive(Debug, Default)]
+pub(crate) struct SessionContext {
+    /// Counts the sessions; 0 before the first.
+    pub(crate) number: u64,
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    /// The server gave it a name, and can say that it does not know it.
+    pub(crate) named: bool,
 }
 
 /// What a message is for.
@@ -123,7 +137,15 @@ impl Purpose {
 
 impl Outgoing {
     pub(crate) fn new(purpose: Purpose, body: impl Into<Bytes>) -> Self {
-        Self { purpose, body: body.into(), recoveries: 0, attempts: 0, delivered: Delivered::No, since: None }
+        Self {
+            purpose,
+            body: body.into(),
+            recoveries: 0,
+            attempts: 0,
+            delivered: Delivered::No,
+            since: None,
+            session: Arc::default(),
+        }
     }
 
     /// When it has taken `limit`, if it is a request of the client.

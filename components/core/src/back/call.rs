@@ -4,7 +4,6 @@
 use super::http::Origin;
 use super::meaning::Way;
 use crate::config::Config;
-use crate::era::legacy::Session;
 use crate::failure::Delivered;
 use crate::outgoing::{Outgoing, Patience, Purpose, Traits};
 use crate::time::{Deadline, Time, Why, earlier};
@@ -43,7 +42,6 @@ pub(crate) struct Call {
     /// How it was sent last, or will be.
     pub(crate) way: Way,
     pub(crate) url: Url,
-    pub(crate) session: Session,
     /// Redirects followed.
     pub(crate) hops: u32,
     /// When its exchange began.
@@ -128,7 +126,7 @@ impl Limits {
 }
 
 impl Call {
-    pub(crate) fn new(now: Time, outgoing: Outgoing, url: Url, session: Session) -> Self {
+    pub(crate) fn new(now: Time, outgoing: Outgoing, url: Url) -> Self {
         let streams = matches!(outgoing.purpose, Purpose::Listen | Purpose::Stream);
         let way = if streams { Way::Stream } else { Way::Message };
         Self {
@@ -137,7 +135,6 @@ impl Call {
             state: State::AwaitHead,
             way,
             url,
-            session,
             hops: 0,
             sent: now,
             stranded: None,

@@ -148,7 +148,6 @@ mod tests {
     use super::super::call::State;
     use super::*;
     use crate::config::Config;
-    use crate::era::legacy::Session;
     use crate::outgoing::Outgoing;
     use crate::rng::Rng;
     use std::ops::Add;
@@ -172,7 +171,7 @@ mod tests {
     fn call(rng: &mut Rng) -> Call {
         let body = vec![0; usize::try_from(rng.below(9)).unwrap()];
         let url = "http://h/".parse().unwrap();
-        Call::new(Time(0), Outgoing::new(Purpose::Notification, body), url, Session::default())
+        Call::new(Time(0), Outgoing::new(Purpose::Notification, body), url)
     }
 
     #[test]

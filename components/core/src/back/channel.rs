@@ -10,7 +10,6 @@ use super::meaning::{LONGEST_URL, Way};
 use super::reopen::Reopenings;
 use crate::backoff;
 use crate::boundary::{CallError, CallId};
-use crate::era::legacy::Session;
 use crate::failure::{Attempt, Delivered, Failure, Phase};
 use crate::note::Note;
 use crate::outgoing::{Outgoing, Purpose};
@@ -91,7 +90,7 @@ impl HttpBack {
         if matches!(channel.gate, Gate::Closed) {
             channel.gate = Gate::Opening(now.after(self.config.endpoint_timeout));
             let outgoing = Outgoing::new(Purpose::Stream, Bytes::new());
-            let call = Call::new(now, outgoing, self.config.url.clone(), Session::default());
+            let call = Call::new(now, outgoing, self.config.url.clone());
             self.start(now, call, Way::Stream);
         }
     }
@@ -244,7 +243,7 @@ impl HttpBack {
             if sent {
                 call.outgoing.delivered = Delivered::Maybe;
             }
-            self.reports.push_back(Report::SessionGone(call.outgoing, call.session, failure));
+            self.reports.push_back(Report::SessionGone(call.outgoing, failure));
         }
     }
 

@@ -80,7 +80,7 @@ impl HttpBack {
         if let Link::Streamable(reopenings) = &mut self.link {
             reopenings.lost(now, call.cursor.hint);
         }
-        self.reports.push_back(Report::ListenLost(call.session));
+        self.reports.push_back(Report::ListenLost(call.outgoing.session));
     }
 
     /// A message was answered in the response to it.

@@ -169,13 +169,13 @@ impl HttpBack {
     pub(super) fn session_gone(&mut self, call: Call, mut failure: Failure) {
         failure.data.phase = Phase::Session;
         let failure = call.outgoing.failure(failure.undelivered());
-        self.reports.push_back(Report::SessionGone(call.outgoing, call.session, failure));
+        self.reports.push_back(Report::SessionGone(call.outgoing, failure));
     }
 
     /// A body that says so, in a session of which that can be said.
     pub(super) fn says_gone(&self, call: &Call, status: StatusCode, body: &[u8]) -> bool {
         let sent = call.way == Way::Message && call.traits().wants_answer() && !call.outgoing.body.is_empty();
-        let possible = call.session.id.is_some() && sent;
+        let possible = call.outgoing.session.named && sent;
         self.config.quirks.session_gone && possible && gone::says_gone(status, body)
     }
 
@@ -257,7 +257,7 @@ impl HttpBack {
 /// A stream that was never open tells nothing: many servers have none, and say so
 /// with 404.
 fn may_be_lost(call: &Call, status: StatusCode) -> bool {
-    let listened = call.purpose == Some(Purpose::Listen) && call.session.id.is_some() && call.cursor.opened;
+    let listened = call.purpose == Some(Purpose::Listen) && call.outgoing.session.named && call.cursor.opened;
     listened && (status == StatusCode::NOT_FOUND || gone::may_say(status))
 }
 

@@ -13,11 +13,10 @@ use super::request::{SESSION_ID, request};
 use super::trace::Trace;
 use crate::boundary::{CallError, CallId};
 use crate::config::Config;
-use crate::era::legacy::Session;
 use crate::failure::{Delivered, Failure};
 use crate::flow;
 use crate::note::Note;
-use crate::outgoing::{Outgoing, Purpose};
+use crate::outgoing::{Outgoing, Purpose, SessionContext};
 use crate::rng::Rng;
 use crate::route::RequestKey;
 use crate::time::{Deadline, Time, earlier};
@@ -26,6 +25,7 @@ use crate::wire::sse::{Event, Sse, TooLong};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// How much of a body that says why not is read.
 const LONGEST_REASON: usize = 64 << 10;
@@ -70,13 +70,13 @@ pub(crate) enum Report {
     Refused(Purpose, Failure, Option<Message>),
     /// Nothing was heard for too long; the server should stop working on it.
     Expired(Purpose, Failure),
-    /// The server does not know the session that this was sent in; if there is
+    /// The server does not know the session in which this was sent; if there is
     /// no other, the failure is the answer.
-    SessionGone(Outgoing, Session, Failure),
+    SessionGone(Outgoing, Failure),
     /// The session has ended with its stream.
     SessionEnded,
     /// The server does not know the session that its listening stream was for.
-    ListenLost(Session),
+    ListenLost(Arc<SessionContext>),
     /// The server has been silent for so long that it should be asked for a sign
     /// of life.
     Idle,
@@ -112,27 +112,27 @@ impl HttpBack {
     }
 
     /// Sends a message to the server.
-    pub(crate) fn send(&mut self, now: Time, outgoing: Outgoing, session: &Session) {
+    pub(crate) fn send(&mut self, now: Time, outgoing: Outgoing) {
         if outgoing.purpose == Purpose::Listen {
-            return self.listen(now, outgoing, session);
+            return self.listen(now, outgoing);
         }
         if outgoing.purpose.traits().handshake {
             self.renew_stream(now);
         }
-        let call = Call::new(now, outgoing, self.config.url.clone(), session.clone());
+        let call = Call::new(now, outgoing, self.config.url.clone());
         let id = self.new_id();
         self.dispatch(now, id, call);
     }
 
     /// Opens the stream for what the server says unasked, instead of the one
     /// that may still be open. In HTTP+SSE all is said on one stream.
-    fn listen(&mut self, now: Time, outgoing: Outgoing, session: &Session) {
+    fn listen(&mut self, now: Time, outgoing: Outgoing) {
         if matches!(self.link, Link::Sse(_)) {
             return;
         }
         let old: Vec<CallId> = self.ids(|call| call.purpose == Some(Purpose::Listen));
         old.into_iter().for_each(|id| self.stop(id));
-        let call = Call::new(now, outgoing, self.config.url.clone(), session.clone());
+        let call = Call::new(now, outgoing, self.config.url.clone());
         self.start(now, call, Way::Stream);
     }
 
@@ -167,7 +167,7 @@ impl HttpBack {
         {
             return self.redirect(now, id, call, url, status);
         }
-        let in_session = call.session.id.is_some() || (way == Way::Post && !call.traits().handshake);
+        let in_session = call.outgoing.session.named || (way == Way::Post && !call.traits().handshake);
         match meaning(call.purpose, way, in_session, &call.url, status, headers) {
             Meaning::Posted => self.keep(id, call.taken(), State::AwaitAnswer(Exchange::Running)),
             Meaning::Events => {

@@ -10,7 +10,6 @@ use http::header::{ACCEPT, CONTENT_TYPE, COOKIE, HeaderName, HeaderValue};
 use http::{Method, Request};
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -24,8 +23,7 @@ pub(super) fn request(config: &Config, cookies: &Cookies, call: &Call) -> Reques
         (_, Some(Purpose::Goodbye)) => (Method::DELETE, Bytes::new()),
         (_, _) => (Method::POST, call.outgoing.body.clone()),
     };
-    let mut own = vec![(SESSION_ID, call.session.id.clone()), (PROTOCOL_VERSION, call.session.version.clone())];
-    own.push((COOKIE, cookies.header(&call.url, config.headers.get(COOKIE))));
+    let mut own = vec![(COOKIE, cookies.header(&call.url, config.headers.get(COOKIE)))];
     if method == Method::GET {
         own.extend([(ACCEPT, Some(EVENTS)), (LAST_EVENT_ID, call.cursor.last_event.clone())]);
     } else if method == Method::POST {
@@ -35,8 +33,9 @@ pub(super) fn request(config: &Config, cookies: &Cookies, call: &Call) -> Reques
     *request.method_mut() = method;
     *request.uri_mut() = call.url.as_str().parse().unwrap_or_default();
     request.headers_mut().clone_from(&config.headers);
-    for (name, value) in own {
-        value.into_iter().for_each(|value| drop(request.headers_mut().insert(name.clone(), value)));
+    let own = own.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    for (name, value) in own.chain(call.outgoing.session.headers.iter().cloned()) {
+        request.headers_mut().insert(name, value);
     }
     request
 }

@@ -4,13 +4,14 @@
 
 use super::{Role, repeatable, role};
 use crate::config::Keepsake;
-use crate::outgoing::{Outgoing, Purpose};
+use crate::outgoing::{Outgoing, Purpose, SessionContext};
 use crate::route::{Asked, RequestKey, Route};
 use crate::time::{Deadline, Time, Why};
 use crate::wire::message::{self, Kind, Message, Parsed};
 use bytes::Bytes;
-use http::HeaderValue;
+use http::{HeaderName, HeaderValue};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long later messages wait for the server to take `initialized`.
@@ -21,24 +22,17 @@ const LONGEST_SETTING: usize = 16 << 10;
 /// A version goes into every later request. One that is longer than any date is
 /// for the client to refuse.
 const LONGEST_VERSION: usize = 64;
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 /// The client's session with the server.
 #[derive(Debug)]
 pub(crate) struct Legacy {
     phase: Phase,
-    session: Session,
+    session: Arc<SessionContext>,
     memory: Memory,
     held: VecDeque<Outgoing>,
-}
-
-/// What every call of a session carries.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Session {
-    /// Counts the sessions; 0 before the first.
-    pub(crate) number: u64,
-    pub(crate) id: Option<HeaderValue>,
-    pub(crate) version: Option<HeaderValue>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +74,7 @@ pub(crate) enum Conclusion {
 
 impl Legacy {
     pub(crate) fn new() -> Self {
-        Self { phase: Phase::Fresh, session: Session::default(), memory: Memory::default(), held: VecDeque::new() }
+        Self { phase: Phase::Fresh, session: Arc::default(), memory: Memory::default(), held: VecDeque::new() }
     }
 
     /// Goes on with a session that another machine had.
@@ -88,7 +82,7 @@ impl Legacy {
         self.memory.initialize = one(&known.initialize);
         self.memory.version.clone_from(&known.version);
         known.settings.iter().filter_map(one).for_each(|message| self.memory.learn(message));
-        self.session.number = 1;
+        self.session = context(1, None, None);
         self.phase = Phase::Lost(None);
     }
 
@@ -112,8 +106,19 @@ impl Legacy {
         matches!(self.phase, Phase::Lost(_)).then(|| self.reinitialize(route)).flatten()
     }
 
-    pub(crate) fn session(&self) -> &Session {
-        &self.session
+    /// Puts a message into the session that there is.
+    pub(crate) fn stamped(&self, outgoing: Outgoing) -> Outgoing {
+        Outgoing { session: Arc::clone(&self.session), ..outgoing }
+    }
+
+    /// There is a session that the server can be told to end.
+    pub(crate) fn named(&self) -> bool {
+        self.session.named
+    }
+
+    /// That session is the one that there is.
+    pub(crate) fn is_current(&self, session: &SessionContext) -> bool {
+        self.session.number == session.number && matches!(self.phase, Phase::Open | Phase::AwaitInitialized(_))
     }
 
     /// Bytes that wait for the session.
@@ -163,7 +168,7 @@ impl Legacy {
     pub(crate) fn admit(&mut self, now: Time, outgoing: Outgoing, route: &mut Route) -> Option<Outgoing> {
         if matches!(outgoing.purpose, Purpose::Initialize(_)) {
             self.phase = Phase::AwaitInitialize;
-            self.session = self.session.none();
+            self.session = context(self.session.number, None, None);
             return Some(outgoing);
         }
         match self.phase {
@@ -222,7 +227,7 @@ impl Legacy {
         let version =
             message::text_member(result, "protocolVersion").filter(|version| version.len() <= LONGEST_VERSION);
         let header = version.as_deref().and_then(|version| HeaderValue::from_str(version).ok());
-        self.session = Session { number: self.session.number + 1, id: session, version: header };
+        self.session = context(self.session.number + 1, session, header);
         self.phase = Phase::Open;
         if self.memory.version.is_empty() {
             self.memory.version = version.clone().unwrap_or_default();
@@ -300,14 +305,14 @@ impl Legacy {
     }
 
     /// The server does not know the session that `outgoing` was sent in.
-    pub(crate) fn lost(&mut self, now: Time, mut outgoing: Outgoing, session: &Session, route: &mut Route) -> Recovery {
+    pub(crate) fn lost(&mut self, now: Time, mut outgoing: Outgoing, route: &mut Route) -> Recovery {
         // An answer belongs to the session that its question came from.
         let bound = outgoing.purpose == Purpose::Answer;
         if bound || outgoing.recoveries > 0 || self.memory.initialize.is_none() {
             return Recovery::Impossible(outgoing);
         }
         outgoing.recoveries += 1;
-        let current = self.session == *session && matches!(self.phase, Phase::Open | Phase::AwaitInitialized(_));
+        let current = self.is_current(&outgoing.session);
         if !current && outgoing.purpose == Purpose::Initialized {
             return Recovery::Waits;
         }
@@ -323,7 +328,7 @@ impl Legacy {
     fn reinitialize(&mut self, route: &mut Route) -> Option<Outgoing> {
         let message = self.memory.initialize.clone()?;
         self.phase = Phase::AwaitInitialize;
-        self.session = self.session.none();
+        self.session = context(self.session.number, None, None);
         let (key, id) = route.open_own(Asked::NewSession);
         Some(Outgoing::new(Purpose::Reinitialize(key), message.with_id(&id)))
     }
@@ -336,11 +341,12 @@ fn one(bytes: &Bytes) -> Option<Message> {
     }
 }
 
-impl Session {
-    /// The state after this session and before the next.
-    fn none(&self) -> Self {
-        Self { number: self.number, id: None, version: None }
-    }
+/// What messages carry in a session, or between that one and the next.
+fn context(number: u64, id: Option<HeaderValue>, version: Option<HeaderValue>) -> Arc<SessionContext> {
+    let named = id.is_some();
+    let headers = [(SESSION_ID, id), (PROTOCOL_VERSION, version)];
+    let headers = headers.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+    Arc::new(SessionContext { number, headers, named })
 }
 
 /// What becomes of a message whose session is gone.

@@ -3,12 +3,12 @@
 use super::{Proxy, Stage};
 use crate::back::http::{Origin, Report};
 use crate::boundary::{CallId, Output};
-use crate::era::legacy::{Conclusion, Recovery, Session};
+use crate::era::legacy::{Conclusion, Recovery};
 use crate::era::{self, Role};
 use crate::failure::{Delivered, Failure, Phase};
 use crate::front::http::About;
 use crate::note::{Blame, Note};
-use crate::outgoing::{Outgoing, Purpose};
+use crate::outgoing::{Outgoing, Purpose, SessionContext};
 use crate::route::{Asked, Refusal, RequestKey};
 use crate::wire::batch::Batch;
 use crate::wire::message::{Fault, Id, Kind, Message, Parsed};
@@ -32,7 +32,7 @@ impl Proxy {
             Report::Failed(purpose, failure) => self.failed(purpose, &failure),
             Report::Refused(purpose, failure, error) => self.refused(purpose, &failure, error),
             Report::Expired(purpose, failure) => self.expired(purpose, &failure),
-            Report::SessionGone(outgoing, session, failure) => self.session_gone(outgoing, &session, &failure),
+            Report::SessionGone(outgoing, failure) => self.session_gone(outgoing, &failure),
             Report::SessionEnded => self.session_ended(),
             Report::ListenLost(session) => self.listen_lost(&session),
             Report::Idle => {
@@ -291,13 +291,13 @@ impl Proxy {
         self.note(Note::Undelivered { status });
     }
 
-    fn session_gone(&mut self, outgoing: Outgoing, session: &Session, failure: &Failure) {
+    fn session_gone(&mut self, outgoing: Outgoing, failure: &Failure) {
         if self.ends_with_the_server() {
             let failure = outgoing.failure(failure.clone());
             self.failed(outgoing.purpose, &failure);
             return self.client_left("the server ended the session");
         }
-        match self.era.lost(self.now, outgoing, session, &mut self.route) {
+        match self.era.lost(self.now, outgoing, &mut self.route) {
             Recovery::Resend(outgoing) => self.send(outgoing),
             Recovery::Waits => {}
             Recovery::Reinitialize(outgoing) => {
@@ -322,8 +322,8 @@ impl Proxy {
     }
 
     /// Without a listening stream an idle client would stay deaf.
-    fn listen_lost(&mut self, session: &Session) {
-        if self.era.session() == session {
+    fn listen_lost(&mut self, session: &SessionContext) {
+        if self.era.is_current(session) {
             self.note(Note::SessionLost);
             self.session_ended();
         }

@@ -247,7 +247,7 @@ impl Proxy {
     }
 
     fn send(&mut self, outgoing: Outgoing) {
-        self.back.send(self.now, outgoing, self.era.session());
+        self.back.send(self.now, self.era.stamped(outgoing));
     }
 
     /// The permission to answer, once.

@@ -112,7 +112,7 @@ impl Proxy {
         self.stage = Stage::Leaving(self.now.after(patience), exit);
         self.era.end();
         self.back.stop_all();
-        if self.era.session().id.is_none() {
+        if !self.era.named() {
             self.settle();
             return self.exit(exit);
         }
