@@ -3,7 +3,8 @@
 
 use crate::failure::{Delivered, Failure};
 use crate::route::RequestKey;
-use crate::time::Time;
+use crate::time::{Deadline, Time, Why};
+use crate::timetable::Timed;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use std::sync::Arc;
@@ -135,6 +136,16 @@ impl Purpose {
     }
 }
 
+impl Timed for Outgoing {
+    /// The longest time that a request may take.
+    type Terms = Option<Duration>;
+
+    fn due(&self, limit: &Option<Duration>) -> Option<Deadline> {
+        let since = self.since.filter(|_| self.purpose.traits().of_client)?;
+        Some(Deadline { at: since.after((*limit)?), why: Why::Total })
+    }
+}
+
 impl Outgoing {
     pub(crate) fn new(purpose: Purpose, body: impl Into<Bytes>) -> Self {
         Self {
@@ -146,11 +157,6 @@ impl Outgoing {
             since: None,
             session: Arc::default(),
         }
-    }
-
-    /// When it has taken `limit`, if it is a request of the client.
-    pub(crate) fn due(&self, limit: Duration) -> Option<Time> {
-        self.since.filter(|_| self.purpose.traits().of_client).map(|since| since.after(limit))
     }
 
     /// The failure of its last attempt, in the light of the earlier ones.

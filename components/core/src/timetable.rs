@@ -39,6 +39,18 @@ impl<K: Copy + Ord, V: Timed> Timetable<K, V> {
         self.rows.iter().map(|(key, row)| (*key, row))
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(crate) fn first_key(&self) -> Option<K> {
+        self.rows.first_key_value().map(|(key, _)| *key)
+    }
+
+    pub(crate) fn last_key(&self) -> Option<K> {
+        self.rows.last_key_value().map(|(key, _)| *key)
+    }
+
     /// Puts a row in, and returns the one that it replaces.
     pub(crate) fn insert(&mut self, key: K, row: V) -> Option<V> {
         let after = time(&row, &self.terms);
@@ -115,6 +127,6 @@ mod tests {
             assert_eq!(table.first(), all);
             assert_eq!(table.order.len(), table.iter().filter(|(_, row)| row.is_some()).count());
         }
-        assert!(table.rows.len() > 5);
+        assert!(table.len() > 5);
     }
 }

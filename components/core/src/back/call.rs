@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::failure::Delivered;
 use crate::outgoing::{Outgoing, Patience, Purpose, Traits};
 use crate::time::{Deadline, Time, Why, earlier};
+use crate::timetable::Timed;
 use crate::wire::sse::Sse;
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
@@ -279,8 +280,7 @@ impl Call {
         let begins = matches!(self.state, State::AwaitHead) && self.purpose.is_some();
         let first = self.first_byte(limits).filter(|_| begins);
         let first = first.map(|limit| Deadline { at: self.sent.after(limit), why: Why::FirstByte });
-        let total = limits.total.filter(|_| self.purpose.is_some()).and_then(|limit| self.outgoing.due(limit));
-        let total = total.map(|at| Deadline { at, why: Why::Total });
+        let total = self.purpose.and_then(|_| self.outgoing.due(&limits.total));
         let stranded = self.stranded.map(|at| Deadline { at, why: Why::Quiet });
         earlier(earlier(total, stranded), earlier(quiet, first))
     }

@@ -2,15 +2,16 @@
 //! what is held until the session stands, and how a lost session is replaced
 //! without the client noticing. Calls and their fate belong to `back`.
 
+use super::held::Held;
 use super::{Role, repeatable, role};
 use crate::config::Keepsake;
 use crate::outgoing::{Outgoing, Purpose, SessionContext};
 use crate::route::{Asked, RequestKey, Route};
-use crate::time::{Deadline, Time, Why};
+use crate::time::{Deadline, Time, Why, earlier};
 use crate::wire::message::{self, Kind, Message, Parsed};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ pub(crate) struct Legacy {
     phase: Phase,
     session: Arc<SessionContext>,
     memory: Memory,
-    held: VecDeque<Outgoing>,
+    held: Held,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,8 +74,9 @@ pub(crate) enum Conclusion {
 }
 
 impl Legacy {
-    pub(crate) fn new() -> Self {
-        Self { phase: Phase::Fresh, session: Arc::default(), memory: Memory::default(), held: VecDeque::new() }
+    /// A request may be held no longer than `limit`.
+    pub(crate) fn new(limit: Option<Duration>) -> Self {
+        Self { phase: Phase::Fresh, session: Arc::default(), memory: Memory::default(), held: Held::new(limit) }
     }
 
     /// Goes on with a session that another machine had.
@@ -123,12 +125,12 @@ impl Legacy {
 
     /// Bytes that wait for the session.
     pub(crate) fn held(&self) -> usize {
-        self.held.iter().map(|outgoing| outgoing.body.len()).sum()
+        self.held.bytes()
     }
 
     /// How many messages wait for the session.
     pub(crate) fn waiting(&self) -> usize {
-        self.held.len()
+        self.held.count()
     }
 
     pub(crate) fn idle(&self) -> bool {
@@ -136,11 +138,12 @@ impl Legacy {
     }
 
     pub(crate) fn deadline(&self) -> Option<Deadline> {
-        match self.phase {
+        let session = match self.phase {
             Phase::AwaitInitialized(at) => Some(Deadline { at, why: Why::Greeting }),
             Phase::Lost(Some(at)) => Some(Deadline { at, why: Why::Reopen }),
             Phase::Fresh | Phase::AwaitInitialize | Phase::Open | Phase::Lost(None) => None,
-        }
+        };
+        earlier(session, self.held.deadline())
     }
 
     /// The purpose of a client's request.
@@ -202,24 +205,14 @@ impl Legacy {
         }
     }
 
-    /// When the first of the held requests has taken `limit`.
-    pub(crate) fn held_until(&self, limit: Duration) -> Option<Deadline> {
-        let first = self.held.iter().filter_map(|outgoing| outgoing.due(limit)).min()?;
-        Some(Deadline { at: first, why: Why::Total })
-    }
-
-    /// Takes out the held requests that have taken `limit`.
-    pub(crate) fn overdue(&mut self, now: Time, limit: Duration) -> Vec<Outgoing> {
-        let overdue = |outgoing: &Outgoing| outgoing.due(limit).is_some_and(|at| at <= now);
-        let (out, held): (VecDeque<_>, _) = std::mem::take(&mut self.held).into_iter().partition(overdue);
-        self.held = held;
-        out.into()
+    /// Takes out the held requests that have taken too long.
+    pub(crate) fn overdue(&mut self, now: Time) -> Vec<Outgoing> {
+        self.held.overdue(now)
     }
 
     /// Takes a held request out again, if it is held.
     pub(crate) fn withdraw(&mut self, key: RequestKey) -> Option<Outgoing> {
-        let at = self.held.iter().position(|outgoing| outgoing.purpose.traits().key == Some(key))?;
-        self.held.remove(at)
+        self.held.withdraw(key)
     }
 
     /// The server answered `initialize`. Returns the version agreed on.
@@ -254,14 +247,14 @@ impl Legacy {
     /// The client's `initialize` failed. Returns what was held, which cannot go.
     pub(crate) fn not_opened(&mut self) -> Vec<Outgoing> {
         self.phase = Phase::Fresh;
-        std::mem::take(&mut self.held).into()
+        self.held.take_all()
     }
 
     /// Our own `initialize` failed; it is tried again after `wait`. Returns what
     /// was held, which cannot go.
     pub(crate) fn not_reopened(&mut self, now: Time, wait: Option<Duration>) -> Vec<Outgoing> {
         self.phase = Phase::Lost(wait.map(|wait| now.after(wait)));
-        std::mem::take(&mut self.held).into()
+        self.held.take_all()
     }
 
     /// The server took `initialized`, or refused it. `true` if that was still awaited.
@@ -281,7 +274,7 @@ impl Legacy {
     /// The end: nothing is awaited, and what is held will not go.
     pub(crate) fn end(&mut self) {
         self.phase = Phase::Open;
-        self.held.clear();
+        self.held.take_all();
     }
 
     /// The session has ended with the stream that carried it; a new one is

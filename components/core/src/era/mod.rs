@@ -2,6 +2,7 @@
 //! only rooms that know which era a peer speaks. Sockets and retries must not
 //! enter.
 
+mod held;
 pub(crate) mod legacy;
 
 use crate::wire::message::{self, Id};

@@ -353,7 +353,7 @@ impl Proxy {
         let Some(limit) = self.config.total_timeout else { return };
         let what = "the request was not answered within";
         let failure = Failure::late(Phase::Session, Delivered::No, what, limit, "--total-timeout");
-        let overdue = self.era.overdue(self.now, limit);
+        let overdue = self.era.overdue(self.now);
         self.fail_held(overdue, &failure);
     }
 

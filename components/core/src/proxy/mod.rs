@@ -52,7 +52,7 @@ impl Proxy {
     pub fn new(config: &Config, seed: u64, now: Time) -> Self {
         let mut rng = Rng::new(seed);
         let route = Route::new(&mut rng);
-        let mut era = Legacy::new();
+        let mut era = Legacy::new(config.total_timeout);
         if let Face::Http(HttpFace { resumed: Some(known), .. }) = &config.face {
             era.resume(known);
         }
@@ -108,9 +108,8 @@ impl Proxy {
             return None;
         }
         let rooms = earlier(self.back.deadline(self.pings()), self.era.deadline());
-        let held = self.config.total_timeout.and_then(|limit| self.era.held_until(limit));
         let front = if let Front::Http(front) = &self.front { front.deadline() } else { None };
-        let rooms = earlier(earlier(rooms, held), front);
+        let rooms = earlier(rooms, front);
         earlier(self.stage.deadline(), rooms)
     }
 
