@@ -11,7 +11,7 @@ use crate::platform::{self, Fail};
 use crate::settings::{self, Access, Read, Settings};
 use crate::shell::log;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use mcp_proxy_core::Turned;
+use mcp_proxy_core::Rejection;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -215,8 +215,8 @@ fn enter<'r>(asked: &'r Asked<'_>, read: &'r Read) -> Result<std::result::Result
     let Some(name) = endpoint(asked.path()).filter(|name| settings.upstreams.contains_key(*name)) else {
         return answer::refusal(StatusCode::NOT_FOUND, -32000, "there is no MCP endpoint at this path").map(Err);
     };
-    if let Err(turned) = settings.door.admit(&knocking(asked), &own_origin(asked)) {
-        return turned_away(turned).map(Err);
+    if let Err(rejection) = settings.origins.admit(&knocking(asked), &own_origin(asked)) {
+        return turned_away(rejection).map(Err);
     }
     if asked.method == Method::OPTIONS {
         return answer::preflight(asked.origin).map(Err);
@@ -230,10 +230,10 @@ fn own_origin(asked: &Asked<'_>) -> String {
     url.map(|url| url.origin().ascii_serialization()).unwrap_or_default()
 }
 
-fn turned_away(turned: Turned) -> Result<Response> {
-    let (name, what) = match turned {
-        Turned::Origin => ("ALLOWED_ORIGINS", "the Origin"),
-        Turned::Host => ("ALLOWED_HOSTS", "the Host"),
+fn turned_away(rejection: Rejection) -> Result<Response> {
+    let (name, what) = match rejection {
+        Rejection::Origin => ("ALLOWED_ORIGINS", "the Origin"),
+        Rejection::Host => ("ALLOWED_HOSTS", "the Host"),
     };
     log("warn", "EDGE", &format!("{what} of a request is not in {name}"));
     answer::refusal(StatusCode::FORBIDDEN, -32000, &format!("{what} of this request is not allowed here"))

@@ -3,7 +3,7 @@
 
 use crate::shell::{Asker, Owner};
 use bytes::Bytes;
-use mcp_proxy_core::Keepsake;
+use mcp_proxy_core::Snapshot;
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 use worker::{Result, State};
@@ -28,7 +28,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    pub(crate) fn new(owner: &Owner, known: &Keepsake) -> Self {
+    pub(crate) fn new(owner: &Owner, known: &Snapshot) -> Self {
         let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
         Self {
             session: owner.session.clone(),
@@ -45,8 +45,8 @@ impl Kept {
         self.session.as_bytes().ct_eq(name.as_bytes()).into()
     }
 
-    pub(crate) fn keepsake(&self) -> Keepsake {
-        Keepsake {
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        Snapshot {
             initialize: self.initialize.clone().into(),
             version: self.version.clone(),
             settings: self.settings.iter().map(|setting| setting.clone().into()).collect(),

@@ -9,7 +9,7 @@ use crate::shell::{Owner, Shell, log, now, number};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Uri};
 use mcp_proxy_core::{
-    Blame, CallId, Config, ExchangeId, Exit, Input, Keepsake, Note, Output, Proxy, Sink, Source, Time,
+    Blame, CallId, Config, ExchangeId, Exit, Input, Note, Output, Proxy, Sink, Snapshot, Source, Time,
 };
 use mcp_proxy_words::{Throttle, counted};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ pub(crate) struct Machine {
     more: More,
     /// Its place among the sessions of its client, where those are counted.
     place: Option<Place>,
-    kept: Option<Keepsake>,
+    kept: Option<Snapshot>,
     outlets: BTreeMap<ExchangeId, Outlet>,
     /// What is under way with the server.
     calls: BTreeSet<CallId>,
@@ -269,7 +269,7 @@ impl Machine {
 
     /// Keeps what another object would need, if it has changed.
     fn keep(&mut self, shell: &Rc<Shell>) {
-        let (Some(known), Some(owner)) = (self.proxy.keepsake(), &self.owner) else { return };
+        let (Some(known), Some(owner)) = (self.proxy.snapshot(), &self.owner) else { return };
         if self.kept.as_ref() != Some(&known) {
             let kept = Kept::new(owner, &known);
             shell.store(async move |state| kept.save(state).await);

@@ -7,7 +7,7 @@ use crate::machine::tell_of;
 use crate::shell::now;
 use http::response::Parts;
 use http::{HeaderMap, HeaderValue, Method};
-use mcp_proxy_core::{Config, ExchangeId, Face, HttpFace, Input, Output, Proxy, Time};
+use mcp_proxy_core::{ClientTransport, Config, ExchangeId, HttpTransport, Input, Output, Proxy, Time};
 use worker::{Response, Result};
 
 /// A refusal: how it begins, and what it says.
@@ -52,7 +52,7 @@ impl Refusal {
 /// A machine without a session that was asked this.
 fn asked(config: &Config, headers: HeaderMap, body: Vec<u8>) -> Proxy {
     let mut config = config.clone();
-    config.face = Face::Http(HttpFace::new(HeaderValue::from_static("none")));
+    config.client = ClientTransport::Http(HttpTransport::new(HeaderValue::from_static("none")));
     let now = Time(now());
     let mut proxy = Proxy::new(&config, 0, now);
     let mut parts = http::Request::new(()).into_parts().0;

@@ -11,7 +11,7 @@ use crate::platform::{self, Asked};
 use crate::settings::{self, Settings};
 use crate::shell::{Owner, Shell, log, now};
 use http::{HeaderValue, Method, StatusCode};
-use mcp_proxy_core::{Face, HttpFace, Input};
+use mcp_proxy_core::{ClientTransport, HttpTransport, Input};
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::time::Duration;
@@ -164,7 +164,7 @@ impl Desk {
         let Ok(name) = HeaderValue::from_str(&session) else { return Ok(()) };
         let limits = &settings.limits;
         let mut config = config.clone();
-        config.face = Face::Http(HttpFace {
+        config.client = ClientTransport::Http(HttpTransport {
             most_open: limits.open,
             queue_bytes: limits.queue,
             replay_events: limits.replay_events,
@@ -173,8 +173,8 @@ impl Desk {
             heartbeat: limits.heartbeat,
             patience: limits.patience,
             recovers: settings.recovers,
-            resumed: kept.as_ref().map(Kept::keepsake),
-            ..HttpFace::new(name)
+            resumed: kept.as_ref().map(Kept::snapshot),
+            ..HttpTransport::new(name)
         });
         if let Some((name, credentials)) = known.authorization() {
             config.headers.insert(name, credentials);

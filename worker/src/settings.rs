@@ -5,7 +5,7 @@
 
 use crate::platform;
 use http::{HeaderValue, header::AUTHORIZATION};
-use mcp_proxy_core::{Config, Door, KeepAlive, Transport};
+use mcp_proxy_core::{Config, KeepAlive, OriginPolicy, Transport};
 use serde_json::{Map, Value};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub(crate) struct Settings {
     /// The servers by name; the one of `/mcp` has none.
     pub(crate) upstreams: BTreeMap<String, Config>,
     pub(crate) access: Access,
-    pub(crate) door: Door,
+    pub(crate) origins: OriginPolicy,
     pub(crate) limits: Limits,
     /// Whether a session outlives the object that serves it.
     pub(crate) recovers: bool,
@@ -114,7 +114,7 @@ impl Settings {
         let settings = Self {
             upstreams: reader.upstreams(event),
             access: access.unwrap_or(Access::Public),
-            door: Door::new(reader.origins(), reader.hosts()),
+            origins: OriginPolicy::new(reader.origins(), reader.hosts()),
             limits: Limits {
                 sessions: reader.size("MAX_SESSIONS", 256, 0),
                 // No message is longer than the longest of the server.

@@ -42,10 +42,10 @@ pub(crate) struct Shell {
     watch: RefCell<Option<Function>>,
     ring: Closure<dyn Fn()>,
     /// What the traffic reports to.
-    _ears: Ears,
+    _callbacks: Callbacks,
 }
 
-type Ears = (Begun, Piece, Ended, Took, Gone);
+type Callbacks = (Begun, Piece, Ended, Took, Gone);
 
 /// Who asks, and for which server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,8 +72,8 @@ pub(crate) fn now() -> u64 {
 impl Shell {
     pub(crate) fn new(state: State) -> Rc<Self> {
         Rc::new_cyclic(|shell| {
-            let ears = ears(shell);
-            let (begun, piece, ended, took, gone) = &ears;
+            let callbacks = callbacks(shell);
+            let (begun, piece, ended, took, gone) = &callbacks;
             let traffic = Traffic::new(begun, piece, ended, took, gone);
             let shell = shell.clone();
             let ring = Closure::new(move || {
@@ -91,7 +91,7 @@ impl Shell {
                 over: Cell::new(false),
                 watch: RefCell::new(None),
                 ring,
-                _ears: ears,
+                _callbacks: callbacks,
             }
         })
     }
@@ -249,7 +249,7 @@ impl Shell {
 }
 
 /// What the traffic of a session reports to.
-fn ears(shell: &Weak<Shell>) -> Ears {
+fn callbacks(shell: &Weak<Shell>) -> Callbacks {
     let call = |id: u32| CallId(u64::from(id));
     let exchange = |id: u32| ExchangeId(u64::from(id));
     let size = |count| usize::try_from(count).unwrap_or(usize::MAX);

@@ -39,22 +39,22 @@ pub struct Config {
     /// Whether there is a note for every exchange with the server.
     pub trace: bool,
     /// How the client speaks to us.
-    pub face: Face,
+    pub client: ClientTransport,
 }
 
 /// The ways in which a client speaks to us.
 #[derive(Debug, Clone)]
 #[allow(clippy::large_enum_variant, reason = "there is one for each machine")]
-pub enum Face {
+pub enum ClientTransport {
     /// On stdio: one message a line.
     Lines,
     /// As to a Streamable HTTP server.
-    Http(HttpFace),
+    Http(HttpTransport),
 }
 
 /// The settings of a machine that is a Streamable HTTP server to its client.
 #[derive(Debug, Clone)]
-pub struct HttpFace {
+pub struct HttpTransport {
     /// What the session is called: made by the shell, and not to be guessed.
     pub session: HeaderValue,
     /// How many requests may be open at once.
@@ -76,12 +76,12 @@ pub struct HttpFace {
     /// Whether a lost session with the server is replaced by a new one.
     pub recovers: bool,
     /// What was known of the session before this machine.
-    pub resumed: Option<Keepsake>,
+    pub resumed: Option<Snapshot>,
 }
 
 /// What a session is opened again with, by another machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Keepsake {
+pub struct Snapshot {
     /// The client's `initialize`.
     pub initialize: Bytes,
     /// The version that was agreed on.
@@ -90,7 +90,7 @@ pub struct Keepsake {
     pub settings: Vec<Bytes>,
 }
 
-impl HttpFace {
+impl HttpTransport {
     /// The default settings for a session of this name.
     #[must_use]
     pub fn new(session: HeaderValue) -> Self {
@@ -176,7 +176,7 @@ impl Config {
             drain_timeout: Duration::from_secs(5),
             redirects: true,
             trace: false,
-            face: Face::Lines,
+            client: ClientTransport::Lines,
         })
     }
 }

@@ -28,11 +28,11 @@ fn most(max_message: usize) -> usize {
 
 /// The bytes on their way to the client.
 #[derive(Debug, Default)]
-pub(crate) struct Toward {
+pub(crate) struct ToClient {
     unwritten: usize,
 }
 
-impl Toward {
+impl ToClient {
     pub(crate) fn wrote(&mut self, bytes: usize) {
         self.unwritten += bytes;
     }
@@ -63,12 +63,12 @@ mod tests {
 
     #[test]
     fn the_writer_is_full_at_its_mark_and_not_after_a_flush() {
-        let mut toward = Toward::default();
-        toward.wrote(WRITE_HIGH);
-        assert!(toward.full());
-        toward.flushed(1);
-        assert!(!toward.full());
-        toward.flushed(usize::MAX);
-        assert!(!toward.full());
+        let mut to_client = ToClient::default();
+        to_client.wrote(WRITE_HIGH);
+        assert!(to_client.full());
+        to_client.flushed(1);
+        assert!(!to_client.full());
+        to_client.flushed(usize::MAX);
+        assert!(!to_client.full());
     }
 }

@@ -38,8 +38,8 @@ mod timetable;
 pub mod wire;
 
 pub use boundary::{CallError, CallId, ExchangeId, Exit, Input, Output, Side, Sink, Source};
-pub use config::{Config, ConfigError, Face, HttpFace, KeepAlive, Keepsake, Transport};
-pub use front::door::{Door, Turned};
+pub use config::{ClientTransport, Config, ConfigError, HttpTransport, KeepAlive, Snapshot, Transport};
+pub use front::origin::{OriginPolicy, Rejection};
 pub use ledger::{Entry, last_words};
 pub use note::{Blame, Exchange, Note, Outcome};
 pub use proxy::Proxy;

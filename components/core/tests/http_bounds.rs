@@ -38,7 +38,7 @@ fn told(bench: &mut Bench, id: &serde_json::Value, words: &str) {
 
 #[test]
 fn a_batch_has_no_more_members_than_requests_may_be_open() {
-    let (mut bench, _) = open_as("2025-03-26", |face, _| face.most_open = 4);
+    let (mut bench, _) = open_as("2025-03-26", |client, _| client.most_open = 4);
     let notes = [NEWS; 5].join(",");
     post(&mut bench, 10, &format!("[{notes}]"));
     refused(&mut bench, 10, 429);
@@ -192,7 +192,7 @@ fn a_question_that_waits_for_too_long_takes_nothing_else_along() {
 
 #[test]
 fn an_answer_that_is_too_long_to_be_kept_leaves_the_others_alone() {
-    let (mut bench, stream) = open_as("2025-11-25", |face, _| face.replay_bytes = 1000);
+    let (mut bench, stream) = open_as("2025-11-25", |client, _| client.replay_bytes = 1000);
     let first = running(&mut bench, 10, "1");
     let second = running(&mut bench, 11, "2");
     bench.gone(10);
@@ -212,7 +212,7 @@ fn an_answer_that_is_too_long_to_be_kept_leaves_the_others_alone() {
 
 #[test]
 fn nothing_is_kept_of_answers_that_are_too_long_and_that_nobody_reads() {
-    let (mut bench, stream) = open_as("2025-11-25", |face, _| face.replay_bytes = 1000);
+    let (mut bench, stream) = open_as("2025-11-25", |client, _| client.replay_bytes = 1000);
     let mut held = Vec::new();
     for round in 0..20 {
         running(&mut bench, 10 + round, "1");
@@ -227,7 +227,7 @@ fn nothing_is_kept_of_answers_that_are_too_long_and_that_nobody_reads() {
 
 #[test]
 fn the_bytes_that_are_kept_are_bounded_and_the_oldest_go_first() {
-    let (mut bench, stream) = open_as("2025-11-25", |face, _| face.replay_bytes = 2000);
+    let (mut bench, stream) = open_as("2025-11-25", |client, _| client.replay_bytes = 2000);
     let mut firsts = Vec::new();
     for id in 0..3 {
         firsts.push(running(&mut bench, 10 + id, &id.to_string()));
@@ -260,7 +260,7 @@ fn a_long_list_of_requests_is_not_taken_from_a_client() {
 #[test]
 fn a_batch_with_more_ids_than_an_event_can_name_still_does_not_listen() {
     let id = |n: u32| format!("\"{n:0>100}\"");
-    let (mut bench, stream) = open_as("2025-03-26", |face, _| face.replay_events = 1);
+    let (mut bench, stream) = open_as("2025-03-26", |client, _| client.replay_events = 1);
     let batch: Vec<_> = (0..12).map(|n| request(&id(n))).collect();
     post(&mut bench, 10, &format!("[{}]", batch.join(",")));
     bench.responded(10, 200);

@@ -11,7 +11,7 @@ use common::http::{
 };
 use common::{Bench, INITIALIZE, INITIALIZED, initialize_result};
 use http::HeaderValue;
-use mcp_proxy_core::{CallId, Exit, Face, HttpFace, Keepsake, Source, Transport, Why};
+use mcp_proxy_core::{CallId, ClientTransport, Exit, HttpTransport, Snapshot, Source, Transport, Why};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -93,7 +93,7 @@ fn a_body_over_the_limit_is_refused_by_name() {
 
 #[test]
 fn too_many_open_requests_are_refused_and_the_others_go_on() {
-    let (mut bench, stream) = open_as("2025-11-25", |face, _| face.most_open = 1);
+    let (mut bench, stream) = open_as("2025-11-25", |client, _| client.most_open = 1);
     running(&mut bench, 10, "1");
     post(&mut bench, 11, &request("2"));
     assert_eq!(refused(&mut bench, 11, 429)["id"], 2);
@@ -222,7 +222,7 @@ fn a_dropped_response_cancels_nothing_and_can_be_resumed() {
 
 #[test]
 fn an_answer_that_is_no_longer_kept_is_told_to_whoever_asks_for_it() {
-    let (mut bench, stream) = open_as("2025-11-25", |face, _| face.replay_events = 1);
+    let (mut bench, stream) = open_as("2025-11-25", |client, _| client.replay_events = 1);
     let first = running(&mut bench, 10, "1");
     bench.gone(10);
     bench.event(stream, &answer("1"));
@@ -409,17 +409,17 @@ fn another_machine_goes_on_with_the_session() {
     bench.responded(11, 200);
     assert_eq!(bench.received(11), answer("2"));
     bench.finished(11);
-    let known = bench.proxy.keepsake().unwrap();
+    let known = bench.proxy.snapshot().unwrap();
     let expected =
-        Keepsake { initialize: INITIALIZE.into(), version: "2025-11-25".to_owned(), settings: vec![level.into()] };
+        Snapshot { initialize: INITIALIZE.into(), version: "2025-11-25".to_owned(), settings: vec![level.into()] };
     assert_eq!(known, expected);
 
     let mut bench = Bench::seeded(2, |config| {
         config.transport = Transport::Sse;
         let session = HeaderValue::from_static(SESSION);
-        config.face = Face::Http(HttpFace { resumed: Some(known), ..HttpFace::new(session) });
+        config.client = ClientTransport::Http(HttpTransport { resumed: Some(known), ..HttpTransport::new(session) });
     });
-    assert!(bench.proxy.keepsake().is_some(), "it can be handed on once more");
+    assert!(bench.proxy.snapshot().is_some(), "it can be handed on once more");
     // The client comes back for what was open.
     bench.ask(1, "GET", &[EVENTS, NAMED, ("last-event-id", &first)], "");
     bench.responded(1, 200);
@@ -439,8 +439,8 @@ fn another_machine_goes_on_with_the_session() {
 
 #[test]
 fn a_request_to_another_machine_waits_for_the_new_session() {
-    let known = Keepsake { initialize: INITIALIZE.into(), version: "2025-11-25".to_owned(), settings: Vec::new() };
-    let mut bench = front(|face, _| face.resumed = Some(known));
+    let known = Snapshot { initialize: INITIALIZE.into(), version: "2025-11-25".to_owned(), settings: Vec::new() };
+    let mut bench = front(|client, _| client.resumed = Some(known));
     post(&mut bench, 1, &request("1"));
     bench.responded(1, 200);
     bench.received(1);
@@ -467,7 +467,7 @@ fn a_lost_server_is_replaced_or_ends_the_session() {
     bench.received(11);
     resumed(&mut bench);
 
-    let (mut bench, stream) = open_as("2025-11-25", |face, _| face.recovers = false);
+    let (mut bench, stream) = open_as("2025-11-25", |client, _| client.recovers = false);
     running(&mut bench, 10, "1");
     bench.end(stream);
     heard(&mut bench, 10);
@@ -515,7 +515,7 @@ fn a_machine_that_must_leave_says_so_to_whoever_waits_for_a_session() {
 
 #[test]
 fn a_session_that_ends_with_the_server_says_what_it_knows_of_every_request() {
-    let (mut bench, stream) = open_as("2025-11-25", |face, _| face.recovers = false);
+    let (mut bench, stream) = open_as("2025-11-25", |client, _| client.recovers = false);
     running(&mut bench, 10, "1");
     running(&mut bench, 11, "2");
     bench.end(stream);
@@ -529,7 +529,7 @@ fn a_session_that_ends_with_the_server_says_what_it_knows_of_every_request() {
 
 #[test]
 fn what_is_no_longer_kept_of_a_running_stream_is_told_to_whoever_comes_back() {
-    let (mut bench, stream) = open_as("2025-03-26", |face, _| face.replay_events = 2);
+    let (mut bench, stream) = open_as("2025-03-26", |client, _| client.replay_events = 2);
     post(&mut bench, 10, &format!("[{},{},{}]", request("1"), request("2"), request("3")));
     bench.responded(10, 200);
     bench.received(10);
@@ -587,7 +587,7 @@ fn a_question_on_a_connection_that_is_lost_is_refused_in_bounded_time() {
 
 #[test]
 fn a_question_that_is_no_longer_kept_for_a_lost_connection_is_refused() {
-    let (mut bench, stream) = open_as("2025-11-25", |face, _| face.replay_events = 1);
+    let (mut bench, stream) = open_as("2025-11-25", |client, _| client.replay_events = 1);
     let first = running(&mut bench, 10, "1");
     bench.event(stream, r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#);
     bench.event(stream, r#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
@@ -635,7 +635,7 @@ fn a_response_has_all_its_time_to_begin_after_a_question_was_refused() {
 
 #[test]
 fn a_question_that_the_client_shows_not_to_have_seen_is_refused() {
-    let (mut bench, stream) = open_as("2025-11-25", |face, _| face.replay_events = 1);
+    let (mut bench, stream) = open_as("2025-11-25", |client, _| client.replay_events = 1);
     let first = running(&mut bench, 10, "1");
     bench.event(stream, r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#);
     heard(&mut bench, 10);
@@ -657,7 +657,7 @@ fn a_question_that_the_client_shows_not_to_have_seen_is_refused() {
 
 #[test]
 fn that_an_answer_is_lost_is_told_once_to_a_client_that_has_read_it() {
-    let (mut bench, stream) = open_as("2025-03-26", |face, _| face.replay_events = 1);
+    let (mut bench, stream) = open_as("2025-03-26", |client, _| client.replay_events = 1);
     post(&mut bench, 10, &format!("[{},{},{}]", request("1"), request("2"), request("3")));
     bench.responded(10, 200);
     bench.received(10);

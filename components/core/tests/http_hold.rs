@@ -128,7 +128,7 @@ fn a_client_that_does_not_wait_for_the_answer_is_not_answered() {
 
 #[test]
 fn what_nobody_can_come_back_for_takes_no_room_from_what_somebody_can() {
-    let (mut bench, stream) = open_as("2025-11-25", |face, _| face.replay_events = 1);
+    let (mut bench, stream) = open_as("2025-11-25", |client, _| client.replay_events = 1);
     let first = running(&mut bench, 9, "1");
     bench.gone(9);
     bench.event(stream, &answer("1"));
@@ -156,7 +156,7 @@ fn the_end_of_the_session_answers_what_waits() {
 
 #[test]
 fn without_patience_every_response_is_a_stream() {
-    let (mut bench, _) = open_as("2025-11-25", |face, _| face.hold = Duration::ZERO);
+    let (mut bench, _) = open_as("2025-11-25", |client, _| client.hold = Duration::ZERO);
     post(&mut bench, 10, &tool("1"));
     streams(&mut bench, 10);
     bench.called("POST tools/call 1");

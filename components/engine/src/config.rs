@@ -2,7 +2,7 @@
 
 use crate::bindings::exports::mcp::proxy::machine;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use mcp_proxy_core::{Config, ConfigError, Face, HttpFace, KeepAlive, Keepsake, Quirks, Transport};
+use mcp_proxy_core::{ClientTransport, Config, ConfigError, HttpTransport, KeepAlive, Quirks, Snapshot, Transport};
 use std::time::Duration;
 
 /// # Errors
@@ -66,15 +66,15 @@ pub(crate) fn read(from: machine::Config) -> Result<Config, machine::ConfigError
     config.quirks = borne(from.quirks);
     config.redirects = from.redirects;
     config.trace = from.trace;
-    if let Some(face) = from.http {
-        config.face = Face::Http(http_face(face)?);
+    if let Some(client) = from.http {
+        config.client = ClientTransport::Http(http_transport(client)?);
     }
     Ok(config)
 }
 
-fn http_face(from: machine::HttpFace) -> Result<HttpFace, machine::ConfigError> {
+fn http_transport(from: machine::HttpTransport) -> Result<HttpTransport, machine::ConfigError> {
     let size = |size| usize::try_from(size).unwrap_or(usize::MAX);
-    Ok(HttpFace {
+    Ok(HttpTransport {
         session: HeaderValue::try_from(from.session).map_err(|_| machine::ConfigError::Session)?,
         most_open: size(from.most_open),
         queue_bytes: size(from.queue_bytes),
@@ -84,7 +84,7 @@ fn http_face(from: machine::HttpFace) -> Result<HttpFace, machine::ConfigError> 
         heartbeat: Duration::from_millis(from.heartbeat),
         patience: Duration::from_millis(from.patience),
         recovers: from.recovers,
-        resumed: from.resumed.map(|known| Keepsake {
+        resumed: from.resumed.map(|known| Snapshot {
             initialize: known.initialize.into(),
             version: known.version,
             settings: known.settings.into_iter().map(Into::into).collect(),
@@ -92,8 +92,8 @@ fn http_face(from: machine::HttpFace) -> Result<HttpFace, machine::ConfigError> 
     })
 }
 
-pub(crate) fn keepsake(known: Keepsake) -> machine::Keepsake {
-    machine::Keepsake {
+pub(crate) fn snapshot(known: Snapshot) -> machine::Snapshot {
+    machine::Snapshot {
         initialize: known.initialize.into(),
         version: known.version,
         settings: known.settings.into_iter().map(Into::into).collect(),

@@ -47,8 +47,8 @@ impl machine::GuestProxy for Proxy {
         Some(machine::Deadline { at: deadline.at.0, why: format!("{:?}", deadline.why) })
     }
 
-    fn keepsake(&self) -> Option<machine::Keepsake> {
-        self.0.borrow().keepsake().map(config::keepsake)
+    fn snapshot(&self) -> Option<machine::Snapshot> {
+        self.0.borrow().snapshot().map(config::snapshot)
     }
 
     fn wants(&self, source: machine::Source) -> bool {

@@ -52,10 +52,10 @@ impl Journal {
             self.done = done;
             text.push_str(&line(&format!("@{done}")));
         }
-        let session = proxy.keepsake_revision();
+        let session = proxy.snapshot_revision();
         if session != self.session {
             self.session = session;
-            let known = proxy.keepsake().map(|known| known.to_line()).unwrap_or_default();
+            let known = proxy.snapshot().map(|known| known.to_line()).unwrap_or_default();
             text.push_str(&line(&format!("={known}")));
         }
         if !text.is_empty() {

@@ -14,7 +14,7 @@ mod shell;
 mod tape;
 
 use log::Level;
-use mcp_proxy_core::{Config, Keepsake};
+use mcp_proxy_core::{Config, Snapshot};
 use mcp_proxy_options::{Command, KeepAlive, Options, Quirk, Replay, Shell, Transport, parse};
 use std::process::ExitCode;
 use wasip2::cli::environment;
@@ -53,7 +53,7 @@ fn run(options: &Options, lookup: &dyn Fn(&str) -> Option<String>) -> ExitCode {
     if lookup(STOP).is_some() {
         shell.listen_for_stop();
     }
-    if let Some(known) = lookup(SESSION).as_deref().and_then(Keepsake::from_line) {
+    if let Some(known) = lookup(SESSION).as_deref().and_then(Snapshot::from_line) {
         shell.resume(&known);
     }
     shell.run()

@@ -7,7 +7,7 @@ use crate::limits::HostLimits;
 use crate::log::{Bodies, Level, Log};
 use crate::output::Stdout;
 use crate::tape::Tape;
-use mcp_proxy_core::{CallId, Config, Exit, Input, Keepsake, Output, Proxy, Side, Sink, Source, Time};
+use mcp_proxy_core::{CallId, Config, Exit, Input, Output, Proxy, Side, Sink, Snapshot, Source, Time};
 use mcp_proxy_options::Options;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -117,7 +117,7 @@ impl Shell {
     }
 
     /// Goes on with the session of a component that broke.
-    pub(crate) fn resume(&mut self, known: &Keepsake) {
+    pub(crate) fn resume(&mut self, known: &Snapshot) {
         self.proxy.resume(known);
     }
 

@@ -6,7 +6,9 @@
 
 use crate::machine;
 use mcp_proxy_core as core;
-use mcp_proxy_core::{CallError, Exit, Face, HttpFace, Input, KeepAlive, Output, Quirks, Side, Sink, Transport};
+use mcp_proxy_core::{
+    CallError, ClientTransport, Exit, HttpTransport, Input, KeepAlive, Output, Quirks, Side, Sink, Transport,
+};
 use std::time::Duration;
 
 /// The configuration; the core does not show its URL.
@@ -35,15 +37,15 @@ pub fn config(config: &core::Config, url: &str) -> machine::Config {
         quirks: quirks(config.quirks),
         redirects: config.redirects,
         trace: config.trace,
-        http: match &config.face {
-            Face::Lines => None,
-            Face::Http(face) => Some(http_face(face)),
+        http: match &config.client {
+            ClientTransport::Lines => None,
+            ClientTransport::Http(client) => Some(http_transport(client)),
         },
     }
 }
 
-fn http_face(face: &HttpFace) -> machine::HttpFace {
-    let HttpFace {
+fn http_transport(client: &HttpTransport) -> machine::HttpTransport {
+    let HttpTransport {
         session,
         most_open,
         queue_bytes,
@@ -54,9 +56,9 @@ fn http_face(face: &HttpFace) -> machine::HttpFace {
         patience,
         recovers,
         resumed,
-    } = face;
+    } = client;
     let size = |size: usize| u32::try_from(size).unwrap_or(u32::MAX);
-    machine::HttpFace {
+    machine::HttpTransport {
         session: session.to_str().unwrap_or_default().to_owned(),
         most_open: size(*most_open),
         queue_bytes: size(*queue_bytes),
@@ -66,7 +68,7 @@ fn http_face(face: &HttpFace) -> machine::HttpFace {
         heartbeat: millis(*heartbeat),
         patience: millis(*patience),
         recovers: *recovers,
-        resumed: resumed.as_ref().map(|known| machine::Keepsake {
+        resumed: resumed.as_ref().map(|known| machine::Snapshot {
             initialize: known.initialize.to_vec(),
             version: known.version.clone(),
             settings: known.settings.iter().map(|setting| setting.to_vec()).collect(),

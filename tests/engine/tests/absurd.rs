@@ -12,7 +12,7 @@
 )]
 
 use mcp_proxy_engine_tests::machine::{
-    Asked, CallError, Config, ConfigError, Head, HttpFace, Input, KeepAlive, Output, Quirks, Side, Sink, Source,
+    Asked, CallError, Config, ConfigError, Head, HttpTransport, Input, KeepAlive, Output, Quirks, Side, Sink, Source,
     Transport,
 };
 use mcp_proxy_engine_tests::{Engine, Instance, Proxy};
@@ -295,7 +295,7 @@ fn create(instance: &mut Instance, dice: &mut Dice) -> Proxy {
         keep_alive: KeepAlive::Every(time()),
         ..instance.defaults("http://h/mcp").unwrap().unwrap()
     };
-    let http = HttpFace {
+    let http = HttpTransport {
         session: SESSION.to_owned(),
         most_open: 8,
         queue_bytes: 1000,

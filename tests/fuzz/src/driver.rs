@@ -6,7 +6,8 @@ use crate::visits::{self, Visits};
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use mcp_proxy_core::{
-    Blame, CallError, CallId, Config, Face, Input, KeepAlive, Output, Proxy, Side, Sink, Source, Time, Transport,
+    Blame, CallError, CallId, ClientTransport, Config, Input, KeepAlive, Output, Proxy, Side, Sink, Source, Time,
+    Transport,
 };
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -113,9 +114,9 @@ impl<'a> Driver<'a> {
         config.request_timeout = Some(Duration::from_secs(20));
         config.total_timeout = (setting & 8 != 0).then_some(Duration::from_secs(30));
         config.keep_alive = if setting & 16 == 0 { KeepAlive::Auto } else { KeepAlive::Every(Duration::from_secs(5)) };
-        let face = http.then(|| visits::face(setting));
-        let visits = face.as_ref().map(Visits::new);
-        config.face = face.map_or(Face::Lines, Face::Http);
+        let client = http.then(|| visits::client(setting));
+        let visits = client.as_ref().map(Visits::new);
+        config.client = client.map_or(ClientTransport::Lines, ClientTransport::Http);
         Self {
             proxy: Proxy::new(&config, u64::from(setting), Time(0)),
             data,

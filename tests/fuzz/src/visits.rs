@@ -3,7 +3,7 @@
 //! after the end, whole events, and nothing told again to who has not asked.
 
 use http::{HeaderValue, Method, Request, request};
-use mcp_proxy_core::{ExchangeId, HttpFace, Output};
+use mcp_proxy_core::{ExchangeId, HttpTransport, Output};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -27,16 +27,16 @@ pub(crate) const BODIES: [&str; 12] = [
 ];
 
 /// What the machine is told of the client.
-pub(crate) fn face(setting: u8) -> HttpFace {
-    let mut face = HttpFace::new(HeaderValue::from_static(SESSION));
-    face.recovers = setting & 32 == 0;
+pub(crate) fn client(setting: u8) -> HttpTransport {
+    let mut client = HttpTransport::new(HeaderValue::from_static(SESSION));
+    client.recovers = setting & 32 == 0;
     if setting & 16 != 0 {
-        face.hold = Duration::ZERO;
+        client.hold = Duration::ZERO;
     }
     if setting & 64 != 0 {
-        (face.replay_events, face.most_open, face.queue_bytes) = (2, 2, 100);
+        (client.replay_events, client.most_open, client.queue_bytes) = (2, 2, 100);
     }
-    face
+    client
 }
 
 #[derive(Default)]
@@ -61,8 +61,8 @@ struct Visit {
 }
 
 impl Visits {
-    pub(crate) fn new(face: &HttpFace) -> Self {
-        Self { patient: !face.hold.is_zero(), ..Self::default() }
+    pub(crate) fn new(client: &HttpTransport) -> Self {
+        Self { patient: !client.hold.is_zero(), ..Self::default() }
     }
 
     /// A request of this kind; `which` of the events it has seen, where it matters.

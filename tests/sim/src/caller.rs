@@ -3,7 +3,7 @@
 //! `client`, what it was told in `story`.
 
 use crate::dice::{Chance, Dice, Owner};
-use crate::exchange::Errand;
+use crate::exchange::Purpose;
 use crate::luck::Luck;
 use crate::manners::Manners;
 use mcp_proxy_core::ExchangeId;
@@ -88,9 +88,9 @@ impl Caller {
     }
 
     /// A connection is made. Says what becomes of it. Most harm is done to streams.
-    pub(crate) fn connect(&mut self, id: ExchangeId, errand: Errand) -> Fate {
-        let initializes = errand == Errand::Initialize;
-        let streams = matches!(errand, Errand::Ask(_) | Errand::Listen | Errand::Resume(..));
+    pub(crate) fn connect(&mut self, id: ExchangeId, purpose: Purpose) -> Fate {
+        let initializes = purpose == Purpose::Initialize;
+        let streams = matches!(purpose, Purpose::Ask(_) | Purpose::Listen | Purpose::Resume(..));
         let harmed = self.dice.chance(self.manners.harm) && (streams || self.dice.chance(10));
         let fate = self.some_fate();
         let fate = if harmed && self.luck.strikes() { fate } else { Fate::Fine };

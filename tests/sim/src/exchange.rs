@@ -38,14 +38,14 @@ pub(crate) struct Exchange {
 /// What a client asks for, and what may come of it.
 #[derive(Debug)]
 pub(crate) struct Asked {
-    pub(crate) errand: Errand,
+    pub(crate) purpose: Purpose,
     pub(crate) claims: Vec<Claim>,
     /// The statuses that are right.
     pub(crate) allowed: Vec<u16>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Errand {
+pub(crate) enum Purpose {
     Initialize,
     /// Requests. So long may the response wait for the answer.
     Ask(u64),
@@ -156,7 +156,7 @@ impl Exchanges {
 
     /// A client has just asked for a stream, perhaps in place of another.
     pub(crate) fn replacing(&self) -> bool {
-        let asks = |exchange: &Exchange| matches!(exchange.asked.errand, Errand::Listen | Errand::Resume(..));
+        let asks = |exchange: &Exchange| matches!(exchange.asked.purpose, Purpose::Listen | Purpose::Resume(..));
         self.live.values().any(|exchange| exchange.status.is_none() && asks(exchange))
     }
 
@@ -171,7 +171,7 @@ impl Exchanges {
 
     /// The machine must leave; who waits for a session may be told so.
     pub(crate) fn may_be_turned_away(&mut self) {
-        let waits = |exchange: &&mut Exchange| !exchange.headed() && exchange.asked.errand == Errand::Initialize;
+        let waits = |exchange: &&mut Exchange| !exchange.headed() && exchange.asked.purpose == Purpose::Initialize;
         for exchange in self.live.values_mut().filter(waits) {
             exchange.asked.allowed.push(503);
         }
@@ -216,7 +216,7 @@ impl Exchange {
 
     /// Until when the response may wait for the answer, if it may.
     pub(crate) fn waits(&self) -> Option<u64> {
-        let Errand::Ask(hold) = self.asked.errand else { return None };
+        let Purpose::Ask(hold) = self.asked.purpose else { return None };
         (hold > 0).then_some(self.began + hold)
     }
 
@@ -231,12 +231,12 @@ impl Exchange {
     }
 
     pub(crate) fn form(&self) -> Form {
-        match (self.granted(), self.asked.errand) {
-            (false, _) | (true, Errand::Initialize) => Form::Body,
-            (true, Errand::Tell | Errand::Leave) => Form::Nothing,
-            (true, Errand::Resume(..)) if self.status == Some(204) => Form::Nothing,
-            (true, Errand::Ask(_)) if self.whole => Form::Answer,
-            (true, Errand::Ask(_) | Errand::Listen | Errand::Resume(..)) => Form::Events,
+        match (self.granted(), self.asked.purpose) {
+            (false, _) | (true, Purpose::Initialize) => Form::Body,
+            (true, Purpose::Tell | Purpose::Leave) => Form::Nothing,
+            (true, Purpose::Resume(..)) if self.status == Some(204) => Form::Nothing,
+            (true, Purpose::Ask(_)) if self.whole => Form::Answer,
+            (true, Purpose::Ask(_) | Purpose::Listen | Purpose::Resume(..)) => Form::Events,
         }
     }
 }

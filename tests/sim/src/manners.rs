@@ -3,7 +3,7 @@
 
 use crate::dice::Dice;
 use http::HeaderValue;
-use mcp_proxy_core::HttpFace;
+use mcp_proxy_core::HttpTransport;
 use std::time::Duration;
 
 #[derive(Debug, Clone)]
@@ -58,16 +58,16 @@ impl Manners {
         }
     }
 
-    pub(crate) fn face(&self) -> HttpFace {
+    pub(crate) fn client(&self) -> HttpTransport {
         let Keeps { open, queue_bytes, events, bytes } = self.keeps;
-        HttpFace {
+        HttpTransport {
             most_open: open,
             queue_bytes,
             replay_events: events,
             replay_bytes: bytes,
             recovers: self.recovers,
             hold: Duration::from_millis(self.hold),
-            ..HttpFace::new(HeaderValue::from_static(SESSION))
+            ..HttpTransport::new(HeaderValue::from_static(SESSION))
         }
     }
 }

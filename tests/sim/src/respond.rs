@@ -5,7 +5,7 @@
 use crate::caller::{Connection, Heard, Reading, Sent};
 use crate::client::Claim;
 use crate::event::{Event, events};
-use crate::exchange::{Errand, Form};
+use crate::exchange::{Purpose, Form};
 use crate::story::{Told, answered};
 use crate::visit::requested;
 use crate::world::{Happening, World};
@@ -36,23 +36,23 @@ impl World {
         let Some(exchange) = self.exchanges.live.get_mut(&id) else { return };
         let claims = std::mem::take(&mut exchange.asked.claims);
         let ids: Vec<String> = claims.iter().filter_map(requested).cloned().collect();
-        let errand = exchange.asked.errand;
-        match errand {
-            Errand::Ask(_) => self.stories.open(id.0, self.machine, &ids, false),
-            Errand::Listen => self.stories.open(id.0, self.machine, &[], true),
-            Errand::Initialize | Errand::Tell | Errand::Resume(..) | Errand::Leave => {}
+        let purpose = exchange.asked.purpose;
+        match purpose {
+            Purpose::Ask(_) => self.stories.open(id.0, self.machine, &ids, false),
+            Purpose::Listen => self.stories.open(id.0, self.machine, &[], true),
+            Purpose::Initialize | Purpose::Tell | Purpose::Resume(..) | Purpose::Leave => {}
         }
-        (exchange.story, exchange.at) = match errand {
-            Errand::Ask(_) | Errand::Listen => (Some(id.0), 0),
-            Errand::Resume(story, at) if exchange.form() == Form::Events => (Some(story), at),
-            Errand::Initialize | Errand::Tell | Errand::Resume(..) | Errand::Leave => (None, 0),
+        (exchange.story, exchange.at) = match purpose {
+            Purpose::Ask(_) | Purpose::Listen => (Some(id.0), 0),
+            Purpose::Resume(story, at) if exchange.form() == Form::Events => (Some(story), at),
+            Purpose::Initialize | Purpose::Tell | Purpose::Resume(..) | Purpose::Leave => (None, 0),
         };
         let story = exchange.story;
-        if errand != Errand::Initialize {
+        if purpose != Purpose::Initialize {
             claims.iter().for_each(|claim| self.granted(claim));
         }
         let Some(caller) = &mut self.caller else { return };
-        if errand == Errand::Listen {
+        if purpose == Purpose::Listen {
             caller.listener = story;
         }
         if let Some(connection) = caller.connections.get_mut(&id) {
@@ -122,7 +122,7 @@ impl World {
         let heard = heard(&event);
         let whole = self.remembers_all(id);
         let exchange = self.exchanges.live.get_mut(&id)?;
-        let late = matches!(exchange.asked.errand, Errand::Resume(..)) && exchange.began == self.now + self.slept;
+        let late = matches!(exchange.asked.purpose, Purpose::Resume(..)) && exchange.began == self.now + self.slept;
         let might_be_all = exchange.hurries(self.now + self.slept) && exchange.at == 0;
         if might_be_all && heard.as_ref().is_some_and(|heard| answered(&heard.value).is_some()) {
             self.model.reproach(format!("exchange {} might have been nothing but the answer", id.0));

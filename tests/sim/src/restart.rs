@@ -4,17 +4,17 @@
 
 use crate::caller::Reading;
 use crate::world::World;
-use mcp_proxy_core::{CallId, Face, HttpFace, Input, Proxy, Sink, Time};
+use mcp_proxy_core::{CallId, ClientTransport, HttpTransport, Input, Proxy, Sink, Time};
 
 /// No machine makes so many calls.
 const CALLS: u64 = 1 << 40;
 
 impl World {
     pub(crate) fn restart(&mut self) {
-        let Face::Http(face) = &self.config.face else { return };
+        let ClientTransport::Http(client) = &self.config.client else { return };
         // What the last machine did not get round to, the one before it knew.
-        let Some(known) = self.proxy.keepsake().or_else(|| face.resumed.clone()) else { return };
-        let face = HttpFace { resumed: Some(known), ..face.clone() };
+        let Some(known) = self.proxy.snapshot().or_else(|| client.resumed.clone()) else { return };
+        let client = HttpTransport { resumed: Some(known), ..client.clone() };
         let strikes = self.caller.as_mut().is_some_and(|caller| caller.luck.strikes());
         if !strikes || self.left.is_some() {
             return;
@@ -24,7 +24,7 @@ impl World {
             self.cancel(call);
         }
         self.machine += 1;
-        self.config.face = Face::Http(face);
+        self.config.client = ClientTransport::Http(client);
         self.trace.line(self.now, format_args!("        another machine"));
         self.tape.stop();
         self.proxy = Proxy::new(&self.config, self.seed.wrapping_add(self.machine), Time(self.now + self.slept));

@@ -4,7 +4,7 @@
 //! place from which the client asked for it.
 
 use crate::event::Event;
-use crate::exchange::{Errand, Exchange};
+use crate::exchange::{Purpose, Exchange};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,7 +83,7 @@ impl Stories {
         let wrong = |what: &str, event: &Event| Err(format!("{what}: {event:?}"));
         let Some(key) = exchange.story else { return wrong("no story", &event) };
         let Some(story) = self.stories.get_mut(&key) else { return wrong("no such story", &event) };
-        let resumes = matches!(exchange.asked.errand, Errand::Resume(..));
+        let resumes = matches!(exchange.asked.purpose, Purpose::Resume(..));
         let Some(data) = &event.data else {
             return if event.id.is_none() { Ok(Told::Nothing) } else { wrong("an id without data", &event) };
         };

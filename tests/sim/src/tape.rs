@@ -2,7 +2,7 @@
 //! Kept only for those who compare the two.
 
 use mcp_proxy_core::record::{Reader, RecordError, Recorder};
-use mcp_proxy_core::{Config, Face, Input, Output, Time};
+use mcp_proxy_core::{ClientTransport, Config, Input, Output, Time};
 
 /// How the endpoint of a simulated HTTP+SSE server goes on before the session.
 const ENDPOINT: &str = "messages?s=";
@@ -28,9 +28,9 @@ pub struct Recording {
 impl Tape {
     pub(crate) fn on(config: &Config, seed: u64) -> Self {
         let (recorder, first) = Recorder::start(config, seed, Time(0));
-        let session = match &config.face {
-            Face::Lines => None,
-            Face::Http(face) => Some(format!("{:?}", face.session)),
+        let session = match &config.client {
+            ClientTransport::Lines => None,
+            ClientTransport::Http(client) => Some(format!("{:?}", client.session)),
         };
         let sessions = session.into_iter().collect();
         let recording = Recording { recorder, lines: vec![first], said: Vec::new(), sessions };

@@ -4,7 +4,7 @@
 
 use crate::caller::{Fate, Reading};
 use crate::client::{Claim, Line};
-use crate::exchange::{Asked, Errand};
+use crate::exchange::{Asked, Purpose};
 use crate::story::Story;
 use crate::weather::LONGEST;
 use crate::world::{Happening, World};
@@ -31,14 +31,14 @@ impl World {
         if ids.iter().any(|id| caller.orphans.contains(id) || waits(id)) {
             return;
         }
-        let (errand, allowed) = self.expected(&line.text, &ids);
+        let (purpose, allowed) = self.expected(&line.text, &ids);
         let mut headers = vec![("accept", BOTH.to_owned()), ("content-type", JSON.to_owned())];
         headers.extend(self.session_headers());
-        self.visit(Method::POST, headers, line.text, Asked { errand, claims: line.claims, allowed });
+        self.visit(Method::POST, headers, line.text, Asked { purpose, claims: line.claims, allowed });
     }
 
     /// What comes of a message, if nothing is wrong with its headers.
-    fn expected(&self, text: &str, ids: &[String]) -> (Errand, Vec<u16>) {
+    fn expected(&self, text: &str, ids: &[String]) -> (Purpose, Vec<u16>) {
         let value = serde_json::from_str::<Value>(text).unwrap_or_default();
         let (session, version) = self.caller.as_ref().map_or((None, ""), |one| (one.session.as_ref(), &one.version));
         let members = value.as_array().map_or(std::slice::from_ref(&value), Vec::as_slice);
@@ -46,18 +46,18 @@ impl World {
         let batch = value.is_array() && (version != "2025-03-26" || members.is_empty());
         let initializes = value.get("method").is_some_and(|method| method == "initialize");
         if text.len() > LONGEST {
-            return (Errand::Tell, vec![413]);
+            return (Purpose::Tell, vec![413]);
         }
         if batch || !members.iter().all(message) || (initializes && session.is_some()) {
-            return (Errand::Tell, vec![400]);
+            return (Purpose::Tell, vec![400]);
         }
         if initializes {
-            return (Errand::Initialize, vec![200]);
+            return (Purpose::Initialize, vec![200]);
         }
         if ids.is_empty() {
-            return (Errand::Tell, vec![202]);
+            return (Purpose::Tell, vec![202]);
         }
-        (Errand::Ask(self.may_wait(&value)), self.expected_of_requests(ids))
+        (Purpose::Ask(self.may_wait(&value)), self.expected_of_requests(ids))
     }
 
     fn expected_of_requests(&self, ids: &[String]) -> Vec<u16> {
@@ -87,7 +87,7 @@ impl World {
         }
         let mut headers = vec![("accept", EVENTS.to_owned())];
         headers.extend(self.session_headers());
-        let asked = Asked { errand: Errand::Listen, claims: Vec::new(), allowed: vec![200] };
+        let asked = Asked { purpose: Purpose::Listen, claims: Vec::new(), allowed: vec![200] };
         self.visit(Method::GET, headers, String::new(), asked);
     }
 
@@ -125,7 +125,7 @@ impl World {
         headers.extend(self.session_headers());
         // Where nothing is to come, the client is told not to come back.
         let allowed = if wants { vec![200] } else { vec![200, 204] };
-        let asked = Asked { errand: Errand::Resume(key, at), claims: Vec::new(), allowed };
+        let asked = Asked { purpose: Purpose::Resume(key, at), claims: Vec::new(), allowed };
         self.visit(Method::GET, headers, String::new(), asked);
     }
 
@@ -145,14 +145,14 @@ impl World {
             _ => (Method::PUT, BOTH, JSON, own, 405),
         };
         let headers = [("accept", accept.to_owned()), ("content-type", kind.to_owned())].into_iter().chain(session);
-        let asked = Asked { errand: Errand::Tell, claims: Vec::new(), allowed: vec![status] };
+        let asked = Asked { purpose: Purpose::Tell, claims: Vec::new(), allowed: vec![status] };
         self.visit(method, headers.collect(), INNOCENT.to_owned(), asked);
     }
 
     /// Ends the session.
     pub(crate) fn end_session(&mut self) {
         let headers = self.session_headers();
-        let asked = Asked { errand: Errand::Leave, claims: Vec::new(), allowed: vec![204] };
+        let asked = Asked { purpose: Purpose::Leave, claims: Vec::new(), allowed: vec![204] };
         self.visit(Method::DELETE, headers, String::new(), asked);
     }
 
@@ -176,13 +176,13 @@ impl World {
         }
         let Ok(request) = request.body(()) else { return };
         self.quiet_since = self.now;
-        let (errand, initializes) = (asked.errand, asked.errand == Errand::Initialize);
+        let (purpose, initializes) = (asked.purpose, asked.purpose == Purpose::Initialize);
         if initializes {
             // Its head comes with the answer of the server.
             asked.claims.iter().for_each(|claim| self.model.claimed(self.now, claim));
         }
         let id = self.exchanges.begin(self.now + self.slept, asked);
-        match caller.connect(id, errand) {
+        match caller.connect(id, purpose) {
             Fate::Fine | Fate::Stalls => {}
             Fate::Lost(after, reading, report) => self.plan(after, Happening::Lose(id, reading, report)),
         }
@@ -225,7 +225,7 @@ impl World {
     /// The machine learns that a client is gone.
     pub(crate) fn report(&mut self, id: ExchangeId) {
         if let Some(exchange) = self.exchanges.live.remove(&id) {
-            if exchange.asked.errand == Errand::Initialize {
+            if exchange.asked.purpose == Purpose::Initialize {
                 exchange.asked.claims.iter().filter_map(requested).for_each(|id| self.model.orphaned(id));
             }
             self.caller.as_mut().map(|caller| caller.connections.remove(&id));

@@ -4,7 +4,7 @@
 use crate::dice::{Chance, Dice, Owner};
 use crate::habit::Habits;
 use crate::manners::Manners;
-use mcp_proxy_core::{Config, Face, KeepAlive, Quirks, Transport};
+use mcp_proxy_core::{ClientTransport, Config, KeepAlive, Quirks, Transport};
 use std::time::Duration;
 
 #[derive(Debug, Clone)]
@@ -97,7 +97,7 @@ impl Weather {
         config.keep_alive = self.keep_alive;
         config.quirks = self.quirks;
         if let Some(manners) = &self.caller {
-            config.face = Face::Http(manners.face());
+            config.client = ClientTransport::Http(manners.client());
         }
         Some(config)
     }

@@ -1,8 +1,8 @@
 //! One call: its state, what it has been through, and what the server last
 //! said about resuming it. What to do next is decided in `http`.
 
+use super::classify::SendMode;
 use super::http::Origin;
-use super::meaning::Way;
 use crate::config::Config;
 use crate::failure::Delivered;
 use crate::outgoing::{Outgoing, Patience, Purpose, Traits};
@@ -20,7 +20,7 @@ const AFTERGLOW: Duration = Duration::from_secs(10);
 const UNANSWERED: Duration = Duration::from_secs(60);
 
 /// How long the server may take over a ping of ours.
-const PULSE: Duration = Duration::from_secs(30);
+const PING: Duration = Duration::from_secs(30);
 
 /// What the user allows calls, in time.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +41,7 @@ pub(crate) struct Call {
     pub(crate) purpose: Option<Purpose>,
     pub(crate) state: State,
     /// How it was sent last, or will be.
-    pub(crate) way: Way,
+    pub(crate) mode: SendMode,
     pub(crate) url: Url,
     /// Redirects followed.
     pub(crate) hops: u32,
@@ -129,12 +129,12 @@ impl Limits {
 impl Call {
     pub(crate) fn new(now: Time, outgoing: Outgoing, url: Url) -> Self {
         let streams = matches!(outgoing.purpose, Purpose::Listen | Purpose::Stream);
-        let way = if streams { Way::Stream } else { Way::Message };
+        let mode = if streams { SendMode::Stream } else { SendMode::Message };
         Self {
             purpose: Some(outgoing.purpose),
             outgoing: Outgoing { since: outgoing.since.or(Some(now)), ..outgoing },
             state: State::AwaitHead,
-            way,
+            mode,
             url,
             hops: 0,
             sent: now,
@@ -255,7 +255,7 @@ impl Call {
         match self.traits().patience {
             Patience::Endless => self.is_refused_listener().then_some(AFTERGLOW),
             Patience::Afterglow => Some(AFTERGLOW),
-            Patience::Ping => Some(PULSE),
+            Patience::Ping => Some(PING),
             Patience::Request => limits.silence,
             Patience::Message => Some(limits.silence.unwrap_or(UNANSWERED).min(UNANSWERED)),
         }
@@ -267,9 +267,9 @@ impl Call {
 
     /// How long the response may take to begin.
     pub(crate) fn first_byte(&self, limits: &Limits) -> Option<Duration> {
-        match self.way {
-            Way::Message | Way::Post => limits.first_byte,
-            Way::Stream => None,
+        match self.mode {
+            SendMode::Message | SendMode::Post => limits.first_byte,
+            SendMode::Stream => None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! The calls under way, and how many bytes they hold together. A call is changed
+//! The calls under mode, and how many bytes they hold together. A call is changed
 //! only through here, so that the sums fit the calls at any time. What a call
 //! leads to must not enter.
 

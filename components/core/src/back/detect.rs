@@ -4,11 +4,11 @@
 //! servers that fail and time that runs out decide nothing.
 
 use super::call::{Call, State};
-use super::channel::{Channel, Gate};
+use super::classify::SendMode;
 use super::http::{HttpBack, Report};
-use super::meaning::Way;
 use super::refusals;
 use super::reopen::Reopenings;
+use super::sse_session::{Endpoint, SseSession};
 use crate::boundary::CallId;
 use crate::config::Transport;
 use crate::failure::{Attempt, Failure};
@@ -25,7 +25,7 @@ pub(crate) enum Link {
     /// It speaks Streamable HTTP.
     Streamable(Reopenings),
     /// It speaks HTTP+SSE, or that is being tried.
-    Sse(Channel),
+    Sse(SseSession),
 }
 
 impl Link {
@@ -33,7 +33,7 @@ impl Link {
         match transport {
             Transport::Auto => Self::Unknown,
             Transport::StreamableHttp => Self::Streamable(Reopenings::default()),
-            Transport::Sse => Self::Sse(Channel::default()),
+            Transport::Sse => Self::Sse(SseSession::default()),
         }
     }
 }
@@ -50,10 +50,10 @@ impl HttpBack {
 
     /// Sends a message the way the server is spoken to.
     pub(super) fn dispatch(&mut self, now: Time, id: CallId, mut call: Call) {
-        let Link::Sse(channel) = &self.link else { return self.start_as(now, id, call, Way::Message) };
-        if let Gate::Open(url) = &channel.gate {
+        let Link::Sse(session) = &self.link else { return self.start_as(now, id, call, SendMode::Message) };
+        if let Endpoint::Open(url) = &session.endpoint {
             call.url = url.clone();
-            return self.start_as(now, id, call, Way::Post);
+            return self.start_as(now, id, call, SendMode::Post);
         }
         self.keep(id, call, State::AwaitEndpoint);
         self.open_stream(now);
@@ -64,7 +64,7 @@ impl HttpBack {
     pub(crate) fn reopening(&mut self) -> Option<Duration> {
         match &mut self.link {
             Link::Unknown => None,
-            Link::Streamable(reopenings) | Link::Sse(Channel { reopenings, .. }) => reopenings.next(&mut self.rng),
+            Link::Streamable(reopenings) | Link::Sse(SseSession { reopenings, .. }) => reopenings.next(&mut self.rng),
         }
     }
 
@@ -96,14 +96,14 @@ impl HttpBack {
         let status = failure.data.http_status.and_then(|status| StatusCode::from_u16(status).ok());
         let handshake = call.traits().handshake;
         let telling = status.is_some_and(|status| refusals::may_be_sse(handshake, status, body));
-        if call.way != Way::Message || !telling || !call.traits().wants_answer() {
+        if call.mode != SendMode::Message || !telling || !call.traits().wants_answer() {
             return Some(call);
         }
         match &self.link {
             Link::Streamable(_) => return Some(call),
             Link::Sse(_) => {}
             Link::Unknown => {
-                self.link = Link::Sse(Channel::guessed(Attempt::new("POST", failure), handshake));
+                self.link = Link::Sse(SseSession::guessed(Attempt::new("POST", failure), handshake));
                 self.reports.push_back(Report::Note(Note::SseTried(status)));
             }
         }

@@ -4,12 +4,12 @@
 
 use super::call::{Call, Exchange, Limits, Reason, State};
 use super::calls::{Calls, Held};
+use super::classify::{Class, EVENT_STREAM, SendMode, classify, content_length, encoding, is_type};
 use super::cookies::Cookies;
 use super::detect::Link;
-use super::gone;
-use super::meaning::{EVENT_STREAM, Meaning, Way, content_length, encoding, is_type, meaning};
-use super::pulse::Pulse;
+use super::keep_alive::Liveness;
 use super::request::{SESSION_ID, request};
+use super::session_lost;
 use super::trace::Trace;
 use crate::boundary::{CallError, CallId};
 use crate::config::Config;
@@ -48,11 +48,11 @@ pub(crate) struct HttpBack {
     pub(super) rng: Rng,
     pub(super) reports: VecDeque<Report>,
     cookies: Cookies,
-    pub(super) pulse: Pulse,
+    pub(super) liveness: Liveness,
     pub(super) trace: Trace,
 }
 
-/// What the back tells the hall.
+/// What the back tells the coordinator.
 #[derive(Debug)]
 pub(crate) enum Report {
     Start(CallId, Request<Bytes>),
@@ -95,10 +95,20 @@ pub(crate) struct Origin {
 impl HttpBack {
     pub(crate) fn new(config: Config, rng: Rng, now: Time) -> Self {
         let link = Link::new(config.transport);
-        let pulse = Pulse::new(config.keep_alive, now);
+        let liveness = Liveness::new(config.keep_alive, now);
         let calls = Calls::new(Limits::new(&config));
         let trace = Trace::new(config.trace);
-        Self { config, link, calls, next: 0, rng, reports: VecDeque::new(), cookies: Cookies::default(), pulse, trace }
+        Self {
+            config,
+            link,
+            calls,
+            next: 0,
+            rng,
+            reports: VecDeque::new(),
+            cookies: Cookies::default(),
+            liveness,
+            trace,
+        }
     }
 
     /// The next thing to tell. The note of a call that is dropped comes before that.
@@ -133,7 +143,7 @@ impl HttpBack {
         let old: Vec<CallId> = self.ids(|call| call.purpose == Some(Purpose::Listen));
         old.into_iter().for_each(|id| self.stop(id));
         let call = Call::new(now, outgoing, self.config.url.clone());
-        self.start(now, call, Way::Stream);
+        self.start(now, call, SendMode::Stream);
     }
 
     pub(crate) fn head(&mut self, now: Time, id: CallId, status: StatusCode, headers: &HeaderMap) {
@@ -153,7 +163,7 @@ impl HttpBack {
         if !matches!(call.state, State::AwaitHead) {
             return self.unexpected(id, call);
         }
-        let way = call.way;
+        let mode = call.mode;
         if call.purpose.is_none() && !status.is_success() {
             return self.reports.push_back(Report::Stop(id));
         }
@@ -167,10 +177,10 @@ impl HttpBack {
         {
             return self.redirect(now, id, call, url, status);
         }
-        let in_session = call.outgoing.session.named || (way == Way::Post && !call.traits().handshake);
-        match meaning(call.purpose, way, in_session, &call.url, status, headers) {
-            Meaning::Posted => self.keep(id, call.taken(), State::AwaitAnswer(Exchange::Running)),
-            Meaning::Events => {
+        let in_session = call.outgoing.session.named || (mode == SendMode::Post && !call.traits().handshake);
+        match classify(call.purpose, mode, in_session, &call.url, status, headers) {
+            Class::Posted => self.keep(id, call.taken(), State::AwaitAnswer(Exchange::Running)),
+            Class::Events => {
                 if call.purpose == Some(Purpose::Listen) {
                     self.listening(now, &call);
                 }
@@ -178,40 +188,40 @@ impl HttpBack {
                 self.keep(id, call.taken(), State::AwaitEvents(Sse::new(self.config.max_message)));
             }
             // The body may say that the request was not carried out.
-            Meaning::Body if call.outgoing.body.len() <= LONGEST_REPEAT => {
+            Class::Body if call.outgoing.body.len() <= LONGEST_REPEAT => {
                 self.keep(id, call, State::AwaitBody(status, Vec::new()));
             }
-            Meaning::Body => self.keep(id, call.taken(), State::AwaitBody(status, Vec::new())),
-            Meaning::Accepted if !self.config.quirks.any_success && status != StatusCode::ACCEPTED => {
+            Class::Body => self.keep(id, call.taken(), State::AwaitBody(status, Vec::new())),
+            Class::Accepted if !self.config.quirks.any_success && status != StatusCode::ACCEPTED => {
                 self.refusal(now, id, call, status, headers);
             }
-            Meaning::Accepted => {
+            Class::Accepted => {
                 self.reports.extend(call.purpose.take().map(Report::Taken));
                 self.keep(id, call.taken(), State::AwaitEnd);
             }
-            Meaning::Redirect(url) if self.config.redirects => self.redirect(now, id, call, url, status),
-            Meaning::Later(wait) => self.later(now, id, call, wait, status),
-            Meaning::SessionGone => {
+            Class::Redirect(url) if self.config.redirects => self.redirect(now, id, call, url, status),
+            Class::Later(wait) => self.later(now, id, call, wait, status),
+            Class::SessionGone => {
                 self.reports.push_back(Report::Stop(id));
                 self.session_gone(call, Failure::status(status, &[]));
             }
-            Meaning::Refusal | Meaning::Redirect(_) => self.refusal(now, id, call, status, headers),
+            Class::Refusal | Class::Redirect(_) => self.refusal(now, id, call, status, headers),
         }
     }
 
     /// Learns from the head of a response, whatever it leads to.
     fn begun(&mut self, now: Time, call: &mut Call, status: StatusCode, headers: &HeaderMap) {
-        if call.way != Way::Stream {
+        if call.mode != SendMode::Stream {
             call.heard = now;
         }
         if !matches!(self.link, Link::Sse(_)) {
-            self.pulse.beat(now);
+            self.liveness.beat(now);
         }
         (call.length, call.encoding) = (content_length(headers), encoding(headers));
         if self.config.quirks.cookies {
             self.cookies.take(&call.url, headers);
         }
-        if call.way != Way::Post {
+        if call.mode != SendMode::Post {
             call.offered = headers.get(SESSION_ID).cloned().or(call.offered.take());
         }
         if !status.is_success() {
@@ -219,11 +229,11 @@ impl HttpBack {
         }
         call.cursor.unreached = 0;
         // A server that sent us there, and is there, is asked there from now on.
-        if call.hops > 0 && (call.way == Way::Message || call.purpose == Some(Purpose::Stream)) {
+        if call.hops > 0 && (call.mode == SendMode::Message || call.purpose == Some(Purpose::Stream)) {
             self.config.url.clone_from(&call.url);
         }
-        let answers = call.way == Way::Message && call.traits().wants_answer();
-        if call.way == Way::Post {
+        let answers = call.mode == SendMode::Message && call.traits().wants_answer();
+        if call.mode == SendMode::Post {
             self.endpoint_proven(&call.url);
         } else if answers && (!call.traits().handshake || is_type(headers, EVENT_STREAM)) {
             self.found_streamable();
@@ -235,12 +245,12 @@ impl HttpBack {
     pub(crate) fn chunk(&mut self, now: Time, id: CallId, chunk: &mut &[u8]) {
         let piece = std::mem::take(chunk);
         let mut whole = Body::Unfinished;
-        let Self { calls, config, pulse, .. } = self;
+        let Self { calls, config, liveness, .. } = self;
         let event = calls.change(id, |call| {
             call.heard = now;
             let of_session = call.purpose == Some(Purpose::Stream);
             if of_session {
-                pulse.beat(now);
+                liveness.beat(now);
             }
             let State::AwaitEvents(sse) = &mut call.state else {
                 whole = read(call, piece, config.max_message);
@@ -343,7 +353,7 @@ impl HttpBack {
     /// While `paused`, a request's silence is not the server's fault: the client
     /// owes it an answer, or does not read what it says.
     pub(crate) fn tick(&mut self, now: Time, paused: bool, pings: bool) {
-        self.channel_tick(now);
+        self.sse_session_tick(now);
         let due = |deadline: Option<Deadline>| deadline.filter(|deadline| deadline.at <= now);
         for id in self.calls.due(now) {
             let Some(mut call) = self.take(id) else { continue };
@@ -351,22 +361,22 @@ impl HttpBack {
             call.touch(if excused { now } else { self.calls.touched() });
             match (due(call.limit(self.calls.limits())), due(call.turn()), &call.state) {
                 (Some(limit), ..) => self.expire(now, id, call, limit.why),
-                (None, Some(_), State::AwaitReconnect(_)) => self.start_as(now, id, call, Way::Stream),
+                (None, Some(_), State::AwaitReconnect(_)) => self.start_as(now, id, call, SendMode::Stream),
                 (None, Some(_), _) => self.dispatch(now, id, call),
                 (None, None, _) => self.put(id, call),
             }
         }
-        if pings && due(self.pulse.deadline()).is_some() {
-            self.pulse.beat(now);
+        if pings && due(self.liveness.deadline()).is_some() {
+            self.liveness.beat(now);
             self.reports.push_back(Report::Idle);
         }
     }
 
     /// With `pings`, an idle server is asked for a sign of life.
     pub(crate) fn deadline(&self, pings: bool) -> Option<Deadline> {
-        let channel = if let Link::Sse(channel) = &self.link { channel.deadline() } else { None };
-        let pulse = self.pulse.deadline().filter(|_| pings);
-        earlier(earlier(channel, self.calls.deadline()), pulse)
+        let session = if let Link::Sse(session) = &self.link { session.deadline() } else { None };
+        let liveness = self.liveness.deadline().filter(|_| pings);
+        earlier(earlier(session, self.calls.deadline()), liveness)
     }
 
     /// May the response of that call be read? Above the budget for unfinished
@@ -450,14 +460,14 @@ impl HttpBack {
         CallId(self.next)
     }
 
-    pub(super) fn start(&mut self, now: Time, call: Call, way: Way) {
+    pub(super) fn start(&mut self, now: Time, call: Call, mode: SendMode) {
         let id = self.new_id();
-        self.start_as(now, id, call, way);
+        self.start_as(now, id, call, mode);
     }
 
-    pub(super) fn start_as(&mut self, now: Time, id: CallId, mut call: Call, way: Way) {
-        call.outgoing.attempts += u32::from(way != Way::Stream);
-        (call.state, call.way, call.sent, call.uploaded) = (State::AwaitHead, way, now, 0);
+    pub(super) fn start_as(&mut self, now: Time, id: CallId, mut call: Call, mode: SendMode) {
+        call.outgoing.attempts += u32::from(mode != SendMode::Stream);
+        (call.state, call.mode, call.sent, call.uploaded) = (State::AwaitHead, mode, now, 0);
         let request = request(&self.config, &self.cookies, &call);
         self.trace.started(now, id, &request);
         self.reports.push_back(Report::Start(id, request));
@@ -490,7 +500,7 @@ fn read(call: &mut Call, piece: &[u8], most: usize) -> Body {
         State::AwaitBody(status, body) if body.len() + piece.len() <= most => {
             body.extend_from_slice(piece);
             // A body of known length need not wait for its end to be told.
-            if call.length != Some(body.len()) || gone::says_gone(*status, body) {
+            if call.length != Some(body.len()) || session_lost::says_lost(*status, body) {
                 return Body::Unfinished;
             }
             let whole = Body::Whole(*status, std::mem::take(body));

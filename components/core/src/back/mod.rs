@@ -1,20 +1,20 @@
-//! The server's face: calls and their fate. One state per call, the meaning of
+//! The side of the server: calls and their recovery. One state per call, the meaning of
 //! status and content type, repeats and resumption. The client's bytes and the
 //! choice of ids must not enter.
 
 mod call;
 mod calls;
 pub(crate) mod challenge;
-mod channel;
+mod classify;
 mod cookies;
 mod detect;
-mod fate;
-mod gone;
 pub(crate) mod http;
-mod meaning;
-mod pulse;
+mod keep_alive;
+mod recovery;
 mod refusals;
 mod reopen;
 mod request;
 mod said;
+mod session_lost;
+mod sse_session;
 mod trace;

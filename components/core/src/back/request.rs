@@ -1,8 +1,8 @@
 //! How a call looks on the wire.
 
 use super::call::Call;
+use super::classify::SendMode;
 use super::cookies::Cookies;
-use super::meaning::Way;
 use crate::config::Config;
 use crate::outgoing::Purpose;
 use bytes::Bytes;
@@ -18,8 +18,8 @@ const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/eve
 /// The request of a call in its present state. The protocol's own headers win
 /// over the user's.
 pub(super) fn request(config: &Config, cookies: &Cookies, call: &Call) -> Request<Bytes> {
-    let (method, body) = match (call.way, call.purpose) {
-        (Way::Stream, _) => (Method::GET, Bytes::new()),
+    let (method, body) = match (call.mode, call.purpose) {
+        (SendMode::Stream, _) => (Method::GET, Bytes::new()),
         (_, Some(Purpose::Goodbye)) => (Method::DELETE, Bytes::new()),
         (_, _) => (Method::POST, call.outgoing.body.clone()),
     };

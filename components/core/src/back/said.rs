@@ -49,7 +49,7 @@ impl HttpBack {
     }
 
     pub(super) fn body_over(&mut self, now: Time, mut call: Call, status: StatusCode, body: Vec<u8>) {
-        if self.says_gone(&call, status, &body) {
+        if self.says_lost(&call, status, &body) {
             return self.session_gone(call, Failure::body(status, "the session is gone", &body));
         }
         if body.trim_ascii().is_empty() {

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use std::collections::BTreeMap;
 
-/// The exchanges under way; `None`: nobody asks.
+/// The exchanges under mode; `None`: nobody asks.
 #[derive(Debug)]
 pub(super) struct Trace(Option<BTreeMap<CallId, Started>>);
 

@@ -4,7 +4,7 @@
 
 use super::held::Held;
 use super::{Role, repeatable, role};
-use crate::config::Keepsake;
+use crate::config::Snapshot;
 use crate::outgoing::{Outgoing, Purpose, SessionContext};
 use crate::route::{Asked, RequestKey, Route};
 use crate::time::{Deadline, Time, Why, earlier};
@@ -80,7 +80,7 @@ impl Legacy {
     }
 
     /// Goes on with a session that another machine had.
-    pub(crate) fn resume(&mut self, known: &Keepsake) {
+    pub(crate) fn resume(&mut self, known: &Snapshot) {
         self.memory.initialize = one(&known.initialize);
         self.memory.version.clone_from(&known.version);
         known.settings.iter().filter_map(one).for_each(|message| self.memory.learn(message));
@@ -89,16 +89,16 @@ impl Legacy {
     }
 
     /// What [`Legacy::resume`] needs, once a session was opened.
-    pub(crate) fn keepsake(&self) -> Option<Keepsake> {
+    pub(crate) fn snapshot(&self) -> Option<Snapshot> {
         let initialize = self.memory.initialize.as_ref().filter(|_| self.session.number > 0)?;
-        Some(Keepsake {
+        Some(Snapshot {
             initialize: Bytes::copy_from_slice(&initialize.bytes),
             version: self.memory.version.clone(),
             settings: self.memory.settings().into_iter().map(|message| Bytes::from(message.bytes)).collect(),
         })
     }
 
-    /// Changes whenever the keepsake does.
+    /// Changes whenever the snapshot does.
     pub(crate) fn revision(&self) -> u64 {
         self.session.number + self.memory.lessons
     }

@@ -1,16 +1,16 @@
-//! The client's face: its bytes or exchanges ⇄ messages. Retries and the
+//! The side of the client: its bytes or exchanges ⇄ messages. Retries and the
 //! server's session must not enter.
 
-pub(crate) mod door;
 pub(crate) mod http;
 pub(crate) mod lines;
+pub(crate) mod origin;
 
-use crate::config::{Config, Face};
+use crate::config::{ClientTransport, Config};
 use crate::rng::Rng;
 use http::HttpFront;
 use lines::LineFront;
 
-/// The one face that a machine has.
+/// How the client speaks to the machine.
 #[derive(Debug)]
 pub(crate) enum Front {
     Lines(LineFront),
@@ -19,11 +19,11 @@ pub(crate) enum Front {
 
 impl Front {
     pub(crate) fn new(config: &Config, rng: &mut Rng) -> Self {
-        match &config.face {
-            Face::Lines => Self::Lines(LineFront::new(config.max_message, config.quirks)),
-            Face::Http(face) => {
+        match &config.client {
+            ClientTransport::Lines => Self::Lines(LineFront::new(config.max_message, config.quirks)),
+            ClientTransport::Http(client) => {
                 let epoch = u32::try_from(rng.next() >> 32).unwrap_or_default();
-                Self::Http(Box::new(HttpFront::new(face.clone(), config.max_message, epoch)))
+                Self::Http(Box::new(HttpFront::new(client.clone(), config.max_message, epoch)))
             }
         }
     }

@@ -7,7 +7,7 @@ use crate::config::Transport;
 use crate::era;
 use crate::flow;
 use crate::front::Front;
-use crate::front::http::{About, Heard, HttpFront};
+use crate::front::http::{ClientEvent, Destination, HttpFront};
 use crate::wire::message::Id;
 use bytes::Bytes;
 use http::request::Parts;
@@ -24,9 +24,9 @@ impl Proxy {
         self.drain_front();
         for heard in heard {
             match heard {
-                Heard::Message(message) => self.client_sent(message),
-                Heard::Listens => self.client_listens(),
-                Heard::Leaves => self.client_left("the client ended the session"),
+                ClientEvent::Message(message) => self.client_sent(message),
+                ClientEvent::Listens => self.client_listens(),
+                ClientEvent::Leaves => self.client_left("the client ended the session"),
             }
             self.settle();
         }
@@ -46,7 +46,7 @@ impl Proxy {
         let Some(front) = self.http() else { return };
         change(front);
         let unread = front.unread();
-        self.flushed(|toward| toward.set(unread));
+        self.flushed(|to_client| to_client.set(unread));
     }
 
     pub(super) fn client_tick(&mut self) {
@@ -103,7 +103,7 @@ impl Proxy {
     pub(super) fn announce_changes(&mut self, initialized: &str) {
         if self.http().is_some() {
             for change in era::list_changes(initialized) {
-                self.write_message(About::Nothing, change);
+                self.write_message(Destination::Nothing, change);
             }
         }
     }
@@ -139,7 +139,7 @@ impl Proxy {
         let Front::Http(front) = &mut self.front else { return };
         self.queue.extend(std::iter::from_fn(|| front.output()));
         let (unread, unasked) = (front.unread(), front.unasked());
-        self.flushed(|toward| toward.set(unread));
+        self.flushed(|to_client| to_client.set(unread));
         for id in unasked {
             let Some(ask) = self.route.answer(&id) else { continue };
             if !ask.aside {

@@ -6,7 +6,7 @@ use crate::era::{self, Role, legacy::Conclusion};
 use crate::failure::{Delivered, Failure, INVALID_REQUEST, NO_ANSWER};
 use crate::flow;
 use crate::front::Front;
-use crate::front::http::About;
+use crate::front::http::Destination;
 use crate::front::lines::Read;
 use crate::note::{Blame, Note};
 use crate::outgoing::{Outgoing, Purpose};
@@ -146,24 +146,24 @@ impl Proxy {
             Front::Lines(_) => failure.answer_with_hint(id),
             Front::Http(_) => failure.answer(id),
         };
-        self.write_message(About::Answer(id), answer);
+        self.write_message(Destination::Answer(id), answer);
     }
 
-    pub(super) fn write_message(&mut self, about: About<'_>, message: Vec<u8>) {
+    pub(super) fn write_message(&mut self, destination: Destination<'_>, message: Vec<u8>) {
         match &mut self.front {
             Front::Lines(front) => {
                 let line = front.line(message);
                 self.write_lines(line);
             }
             Front::Http(front) => {
-                front.write(self.now, about, message);
+                front.write(self.now, destination, message);
                 self.drain_front();
             }
         }
     }
 
     fn write_lines(&mut self, lines: Bytes) {
-        self.toward.wrote(lines.len());
+        self.to_client.wrote(lines.len());
         self.ledger.wrote(lines.len());
         self.queue.push_back(Output::Write(Side::Client, lines));
     }

@@ -6,7 +6,7 @@ use crate::boundary::{CallId, Output};
 use crate::era::legacy::{Conclusion, Recovery};
 use crate::era::{self, Role};
 use crate::failure::{Delivered, Failure, Phase};
-use crate::front::http::About;
+use crate::front::http::Destination;
 use crate::note::{Blame, Note};
 use crate::outgoing::{Outgoing, Purpose, SessionContext};
 use crate::route::{Asked, Refusal, RequestKey};
@@ -85,7 +85,7 @@ impl Proxy {
                 self.refuse_ask(&id.clone(), "the client has closed its side")
             }
             Kind::Request { id, method } => match self.route.ask(id, era::role(method) == Role::Ping) {
-                Ok(()) => self.write_message(About::Question(&id.clone()), message.bytes),
+                Ok(()) => self.write_message(Destination::Question(&id.clone()), message.bytes),
                 Err(Refusal::Duplicate) => self.note(Note::RepeatedAsk),
                 Err(Refusal::Full) => self.refuse_ask(&id.clone(), "the client has too many open requests"),
                 // To refuse it would be to send the id back.
@@ -95,7 +95,7 @@ impl Proxy {
                 Role::Progress => self.server_progressed(message),
                 Role::Cancelled => self.server_cancelled(message),
                 Role::Initialize | Role::Initialized | Role::Ping | Role::Plain => {
-                    self.write_message(About::Nothing, message.bytes);
+                    self.write_message(Destination::Nothing, message.bytes);
                 }
             },
         }
@@ -122,22 +122,22 @@ impl Proxy {
     fn server_progressed(&mut self, message: Message) {
         let token = era::reported_token(message.params());
         let Some(key) = token.and_then(|token| self.route.by_token(&token)) else {
-            return self.write_message(About::Nothing, message.bytes);
+            return self.write_message(Destination::Nothing, message.bytes);
         };
         self.back.touch(self.now, Some(key));
         let id = self.route.client_id(key).cloned();
-        self.write_message(id.as_ref().map_or(About::Nothing, About::Request), message.bytes);
+        self.write_message(id.as_ref().map_or(Destination::Nothing, Destination::Request), message.bytes);
     }
 
     fn server_cancelled(&mut self, message: Message) {
         let asked = era::cancelled_request(message.params());
         let Some(ask) = asked.and_then(|id| self.route.answer(&id)) else {
-            return self.write_message(About::Nothing, message.bytes);
+            return self.write_message(Destination::Nothing, message.bytes);
         };
         if !ask.aside {
             self.back.touch(self.now, None);
         }
-        self.write_message(About::Withdrawn(&ask.id), message.bytes);
+        self.write_message(Destination::Withdrawn(&ask.id), message.bytes);
     }
 
     /// An answer belongs to the open request with its id. One without an id, or
@@ -165,7 +165,7 @@ impl Proxy {
         self.note(Note::LateAnswer);
         let client = id.is_some_and(|id| !self.route.is_ours(id));
         if client && !self.config.quirks.late_answers {
-            self.write_message(About::Nothing, message.bytes);
+            self.write_message(Destination::Nothing, message.bytes);
         }
     }
 
@@ -182,7 +182,7 @@ impl Proxy {
         self.era.concluded(key, conclusion);
         self.back.forget(key);
         if let Some(id) = self.close(key) {
-            self.write_message(About::Answer(&id), message.with_id(&id));
+            self.write_message(Destination::Answer(&id), message.with_id(&id));
         }
         if missed {
             return self.client_left("the client left before the session stood");
@@ -232,7 +232,7 @@ impl Proxy {
         let key = purpose.traits().key.filter(|key| self.route.client_id(*key).is_some());
         let (Some(key), Some(error)) = (key, error.filter(answers)) else { return self.failed(purpose, failure) };
         if let Some(id) = self.close(key) {
-            self.write_message(About::Answer(&id), error.with_id(&id));
+            self.write_message(Destination::Answer(&id), error.with_id(&id));
         }
         self.given_up(purpose, failure);
     }

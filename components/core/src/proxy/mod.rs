@@ -1,4 +1,4 @@
-//! The hall: owns the rooms and the one output queue, clamps time, and hands
+//! The coordinator: owns the rooms and the one output queue, clamps time, and hands
 //! every fact to the room it belongs to. A message visits each room once.
 //! Protocol decisions belong to the rooms.
 
@@ -9,9 +9,9 @@ mod stage;
 
 use crate::back::http::HttpBack;
 use crate::boundary::{Exit, Input, Output, Side, Sink, Source};
-use crate::config::{Config, Face, HttpFace, Keepsake};
+use crate::config::{ClientTransport, Config, HttpTransport, Snapshot};
 use crate::era::legacy::Legacy;
-use crate::flow::Toward;
+use crate::flow::ToClient;
 use crate::front::Front;
 use crate::ledger::{Entry, Ledger};
 use crate::note::Note;
@@ -37,7 +37,7 @@ pub struct Proxy {
     ledger: Ledger,
     era: Legacy,
     back: HttpBack,
-    toward: Toward,
+    to_client: ToClient,
     queue: VecDeque<Output>,
     stage: Stage,
     now: Time,
@@ -53,7 +53,7 @@ impl Proxy {
         let mut rng = Rng::new(seed);
         let route = Route::new(&mut rng);
         let mut era = Legacy::new(config.total_timeout);
-        if let Face::Http(HttpFace { resumed: Some(known), .. }) = &config.face {
+        if let ClientTransport::Http(HttpTransport { resumed: Some(known), .. }) = &config.client {
             era.resume(known);
         }
         Self {
@@ -62,7 +62,7 @@ impl Proxy {
             ledger: Ledger::default(),
             era,
             back: HttpBack::new(config.clone(), rng, now),
-            toward: Toward::default(),
+            to_client: ToClient::default(),
             queue: VecDeque::new(),
             stage: Stage::Running,
             now,
@@ -87,7 +87,7 @@ impl Proxy {
             Input::Chunk(id, chunk) => self.server_bytes(id, chunk),
             Input::End(id) => self.back.end(self.now, id),
             Input::Failed(id, error, words) => self.back.failed(self.now, id, error, words),
-            Input::Flushed(Sink::Side(Side::Client), count) => self.flushed(|toward| toward.flushed(count)),
+            Input::Flushed(Sink::Side(Side::Client), count) => self.flushed(|to_client| to_client.flushed(count)),
             Input::Flushed(Sink::Exchange(id), count) => self.client_took(id, count),
             Input::Flushed(Sink::Call(id), count) => self.back.uploaded(id, count),
             Input::Stop => self.stop(),
@@ -120,27 +120,27 @@ impl Proxy {
             Source::Side(Side::Client) => {
                 self.stage == Stage::Running
                     && self.back.held().untaken < MOST_UNTAKEN
-                    && self.toward.client_may_send(self.unsent(), self.config.max_message)
+                    && self.to_client.client_may_send(self.unsent(), self.config.max_message)
             }
-            Source::Call(id) => self.stage != Stage::Over && !self.toward.full() && self.back.wants(id),
+            Source::Call(id) => self.stage != Stage::Over && !self.to_client.full() && self.back.wants(id),
         }
     }
 
     /// What another machine needs to go on with the client's session, once it
     /// stands. Changes when the client sets something.
     #[must_use]
-    pub fn keepsake(&self) -> Option<Keepsake> {
-        self.era.keepsake()
+    pub fn snapshot(&self) -> Option<Snapshot> {
+        self.era.snapshot()
     }
 
-    /// Changes whenever [`Proxy::keepsake`] does, and costs nothing to ask.
+    /// Changes whenever [`Proxy::snapshot`] does, and costs nothing to ask.
     #[must_use]
-    pub fn keepsake_revision(&self) -> u64 {
+    pub fn snapshot_revision(&self) -> u64 {
         self.era.revision()
     }
 
     /// Goes on with the session of a machine that was lost.
-    pub fn resume(&mut self, known: &Keepsake) {
+    pub fn resume(&mut self, known: &Snapshot) {
         self.era.resume(known);
         self.era.reopen(&mut self.route).into_iter().for_each(|outgoing| self.send(outgoing));
         self.settle();
@@ -211,15 +211,15 @@ impl Proxy {
     /// The server's silence is the client's fault: it owes the server an
     /// answer, or does not read what the server says.
     fn paused(&self) -> bool {
-        self.route.client_owes() || self.toward.full()
+        self.route.client_owes() || self.to_client.full()
     }
 
     /// The client has taken some of what is on its way; the server's silence
     /// counts again once it is read again.
-    fn flushed(&mut self, take: impl FnOnce(&mut Toward)) {
-        let was_full = self.toward.full();
-        take(&mut self.toward);
-        if was_full && !self.toward.full() {
+    fn flushed(&mut self, take: impl FnOnce(&mut ToClient)) {
+        let was_full = self.to_client.full();
+        take(&mut self.to_client);
+        if was_full && !self.to_client.full() {
             self.back.touch(self.now, None);
         }
     }

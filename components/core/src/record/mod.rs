@@ -6,9 +6,9 @@
 //! must not enter, nor what a reader is shown: both are a shell's.
 
 mod fact;
-mod keepsake;
 mod line;
 mod redact;
+mod snapshot;
 mod start;
 mod text;
 

@@ -3,8 +3,8 @@
 //! does not compile.
 
 use super::redact::{self, REDACTED, Redactor};
-use super::{keepsake, line};
-use crate::config::{Config, Face, HttpFace, KeepAlive, Keepsake, Transport};
+use super::{line, snapshot};
+use crate::config::{ClientTransport, Config, HttpTransport, KeepAlive, Snapshot, Transport};
 use crate::proxy::Proxy;
 use crate::quirks::Quirks;
 use crate::time::{Time, millis};
@@ -58,7 +58,7 @@ pub(super) struct Opening {
     total_timeout: Option<u64>,
     retries: u32,
     max_message: u64,
-    keep_alive: Pulse,
+    keep_alive: Liveness,
     #[serde(with = "QuirksForm")]
     quirks: Quirks,
     drain_timeout: u64,
@@ -74,7 +74,7 @@ fn yes() -> bool {
     true
 }
 
-/// An [`HttpFace`]; the session under its pseudonym.
+/// An [`HttpTransport`]; the session under its pseudonym.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HttpForm {
@@ -89,12 +89,12 @@ struct HttpForm {
     patience: u64,
     recovers: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    resumed: Option<keepsake::Form>,
+    resumed: Option<snapshot::Form>,
 }
 
 impl HttpForm {
-    fn new(face: &HttpFace, redactor: &mut Redactor) -> Self {
-        let HttpFace {
+    fn new(client: &HttpTransport, redactor: &mut Redactor) -> Self {
+        let HttpTransport {
             session,
             most_open,
             queue_bytes,
@@ -105,7 +105,7 @@ impl HttpForm {
             patience,
             recovers,
             resumed,
-        } = face;
+        } = client;
         let number = |size: usize| u64::try_from(size).unwrap_or(u64::MAX);
         Self {
             session: redactor.pseudonym(session).to_str().unwrap_or(REDACTED).to_owned(),
@@ -117,12 +117,12 @@ impl HttpForm {
             heartbeat: millis(*heartbeat),
             patience: millis(*patience),
             recovers: *recovers,
-            resumed: resumed.as_ref().map(keepsake::Form::from),
+            resumed: resumed.as_ref().map(snapshot::Form::from),
         }
     }
 
-    fn face(self) -> Result<HttpFace, String> {
-        Ok(HttpFace {
+    fn client(self) -> Result<HttpTransport, String> {
+        Ok(HttpTransport {
             session: HeaderValue::try_from(self.session).map_err(|error| error.to_string())?,
             most_open: line::size(self.most_open),
             queue_bytes: line::size(self.queue_bytes),
@@ -132,7 +132,7 @@ impl HttpForm {
             heartbeat: Duration::from_millis(self.heartbeat),
             patience: Duration::from_millis(self.patience),
             recovers: self.recovers,
-            resumed: self.resumed.map(Keepsake::from),
+            resumed: self.resumed.map(Snapshot::from),
         })
     }
 }
@@ -155,7 +155,7 @@ impl Opening {
             drain_timeout,
             redirects,
             trace,
-            face,
+            client,
         } = config;
         Self {
             format: FORMAT,
@@ -171,14 +171,14 @@ impl Opening {
             total_timeout: total_timeout.map(millis),
             retries: *retries,
             max_message: u64::try_from(*max_message).unwrap_or(u64::MAX),
-            keep_alive: Pulse::from(*keep_alive),
+            keep_alive: Liveness::from(*keep_alive),
             quirks: *quirks,
             drain_timeout: millis(*drain_timeout),
             redirects: *redirects,
             trace: *trace,
-            http: match face {
-                Face::Lines => None,
-                Face::Http(face) => Some(HttpForm::new(face, redactor)),
+            http: match client {
+                ClientTransport::Lines => None,
+                ClientTransport::Http(client) => Some(HttpForm::new(client, redactor)),
             },
         }
     }
@@ -205,7 +205,7 @@ impl Opening {
             drain_timeout: time(self.drain_timeout),
             redirects: self.redirects,
             trace: self.trace,
-            face: self.http.map(HttpForm::face).transpose()?.map_or(Face::Lines, Face::Http),
+            client: self.http.map(HttpForm::client).transpose()?.map_or(ClientTransport::Lines, ClientTransport::Http),
         };
         Ok(Start { config, seed: self.seed, now: Time(self.start), version: self.version })
     }
@@ -222,13 +222,13 @@ enum TransportWord {
 /// A [`KeepAlive`] in milliseconds.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Pulse {
+enum Liveness {
     Auto,
     Off,
     Every(u64),
 }
 
-impl From<KeepAlive> for Pulse {
+impl From<KeepAlive> for Liveness {
     fn from(pulse: KeepAlive) -> Self {
         match pulse {
             KeepAlive::Auto => Self::Auto,
@@ -238,12 +238,12 @@ impl From<KeepAlive> for Pulse {
     }
 }
 
-impl From<Pulse> for KeepAlive {
-    fn from(pulse: Pulse) -> Self {
+impl From<Liveness> for KeepAlive {
+    fn from(pulse: Liveness) -> Self {
         match pulse {
-            Pulse::Auto => Self::Auto,
-            Pulse::Off => Self::Off,
-            Pulse::Every(silence) => Self::Every(Duration::from_millis(silence)),
+            Liveness::Auto => Self::Auto,
+            Liveness::Off => Self::Off,
+            Liveness::Every(silence) => Self::Every(Duration::from_millis(silence)),
         }
     }
 }

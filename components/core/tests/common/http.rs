@@ -3,7 +3,7 @@
 
 use super::{Bench, INITIALIZE, INITIALIZED, initialize_result};
 use ::http::HeaderValue;
-use mcp_proxy_core::{CallId, Config, Face, HttpFace, Transport};
+use mcp_proxy_core::{CallId, ClientTransport, Config, HttpTransport, Transport};
 use serde_json::Value;
 
 pub const SESSION: &str = "0123456789abcdef";
@@ -12,17 +12,17 @@ pub const EVENTS: (&str, &str) = ("accept", "text/event-stream");
 pub const TYPE: (&str, &str) = ("content-type", "application/json");
 pub const NAMED: (&str, &str) = ("mcp-session-id", SESSION);
 
-pub fn front(set: impl FnOnce(&mut HttpFace, &mut Config)) -> Bench {
+pub fn front(set: impl FnOnce(&mut HttpTransport, &mut Config)) -> Bench {
     Bench::with(|config| {
         config.transport = Transport::Sse;
-        let mut face = HttpFace::new(HeaderValue::from_static(SESSION));
-        set(&mut face, config);
-        config.face = Face::Http(face);
+        let mut client = HttpTransport::new(HeaderValue::from_static(SESSION));
+        set(&mut client, config);
+        config.client = ClientTransport::Http(client);
     })
 }
 
 /// A session with this version of the protocol, and the stream of its server.
-pub fn open_as(version: &str, set: impl FnOnce(&mut HttpFace, &mut Config)) -> (Bench, CallId) {
+pub fn open_as(version: &str, set: impl FnOnce(&mut HttpTransport, &mut Config)) -> (Bench, CallId) {
     let mut bench = front(set);
     bench.ask(1, "POST", &[BOTH, TYPE], INITIALIZE);
     let stream = bench.called("GET");

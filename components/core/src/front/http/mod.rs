@@ -11,7 +11,7 @@ mod responses;
 mod streams;
 
 use crate::boundary::{ExchangeId, Output};
-use crate::config::{HttpFace, Transport};
+use crate::config::{HttpTransport, Transport};
 use crate::era;
 use crate::time::{Deadline, Time, Why, earlier};
 use crate::wire::message::{self, Id};
@@ -21,7 +21,7 @@ use http::{HeaderName, HeaderValue, StatusCode, response};
 use questions::Questions;
 use queue::Queue;
 use refusal::{EVENTS, JSON, Refusal};
-pub(crate) use requests::Heard;
+pub(crate) use requests::ClientEvent;
 use responses::Responses;
 use streams::Streams;
 
@@ -38,7 +38,7 @@ const COMMENT: &[u8] = b": keepalive\n\n";
 /// The front for a client of Streamable HTTP.
 #[derive(Debug)]
 pub(crate) struct HttpFront {
-    face: HttpFace,
+    client: HttpTransport,
     max: usize,
     session: Session,
     /// The `initialize` that is being answered.
@@ -63,7 +63,7 @@ enum Session {
 
 /// What a message to the client is about.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum About<'a> {
+pub(crate) enum Destination<'a> {
     /// It is the answer to this request.
     Answer(&'a Id),
     /// It tells of this request.
@@ -78,18 +78,18 @@ pub(crate) enum About<'a> {
 
 impl HttpFront {
     /// The epoch tells this machine from others of the same session.
-    pub(crate) fn new(face: HttpFace, max: usize, epoch: u32) -> Self {
-        let session = face.resumed.as_ref().map_or(Session::None, |known| Session::Open(known.version.clone()));
+    pub(crate) fn new(client: HttpTransport, max: usize, epoch: u32) -> Self {
+        let session = client.resumed.as_ref().map_or(Session::None, |known| Session::Open(known.version.clone()));
         Self {
             max,
             session,
             opening: None,
-            responses: Responses::new(&face),
-            streams: Streams::new(&face, epoch),
-            queue: Queue::new(face.queue_bytes, face.patience),
-            questions: Questions::new(face.patience),
+            responses: Responses::new(&client),
+            streams: Streams::new(&client, epoch),
+            queue: Queue::new(client.queue_bytes, client.patience),
+            questions: Questions::new(client.patience),
             unasked: Vec::new(),
-            face,
+            client,
         }
     }
 
@@ -105,7 +105,7 @@ impl HttpFront {
 
     /// Whether a session that the server has lost is replaced.
     pub(crate) fn recovers(&self) -> bool {
-        self.face.recovers
+        self.client.recovers
     }
 
     /// The server has answered `initialize`, and not with an error.
@@ -113,7 +113,7 @@ impl HttpFront {
         if let Some((exchange, _)) = &self.opening {
             self.session = Session::Open(version.unwrap_or_default());
             let mut parts = head(StatusCode::OK, Some(JSON));
-            parts.headers.insert(SESSION_ID, self.face.session.clone());
+            parts.headers.insert(SESSION_ID, self.client.session.clone());
             let spoken = match transport {
                 Transport::Sse => "http+sse",
                 Transport::StreamableHttp | Transport::Auto => "streamable-http",
@@ -129,30 +129,30 @@ impl HttpFront {
     }
 
     /// Says something to the client.
-    pub(crate) fn write(&mut self, now: Time, about: About<'_>, message: Vec<u8>) {
-        if let About::Answer(id) = about
+    pub(crate) fn write(&mut self, now: Time, destination: Destination<'_>, message: Vec<u8>) {
+        if let Destination::Answer(id) = destination
             && self.opening.as_ref().is_some_and(|(_, opening)| opening == id)
         {
             return self.answer_initialize(now, message);
         }
-        let (stream, question) = match about {
-            About::Answer(id) => (self.streams.settle(id), None),
-            About::Request(id) => (self.streams.of(id).or_else(|| self.streams.for_all()), None),
-            About::Withdrawn(id) => match self.withdrawn(id) {
+        let (stream, question) = match destination {
+            Destination::Answer(id) => (self.streams.settle(id), None),
+            Destination::Request(id) => (self.streams.of(id).or_else(|| self.streams.for_all()), None),
+            Destination::Withdrawn(id) => match self.withdrawn(id) {
                 Some(stream) => (stream.or_else(|| self.streams.for_all()), None),
                 None => return,
             },
-            About::Question(id) => (self.streams.for_all(), Some(id.clone())),
-            About::Nothing => (self.streams.for_all(), None),
+            Destination::Question(id) => (self.streams.for_all(), Some(id.clone())),
+            Destination::Nothing => (self.streams.for_all(), None),
         };
         match stream {
             Some(stream) => {
-                let answers = if let About::Answer(id) = about { Some(id) } else { None };
+                let answers = if let Destination::Answer(id) = destination { Some(id) } else { None };
                 self.say(now, stream, message, answers);
                 self.asked(question, stream);
                 self.finish_complete(now, stream);
             }
-            None if self.session == Session::Over || matches!(about, About::Answer(_)) => {}
+            None if self.session == Session::Over || matches!(destination, Destination::Answer(_)) => {}
             None => self.unasked.extend(self.queue.push(now, question, message)),
         }
     }
@@ -328,7 +328,7 @@ impl HttpFront {
     /// Whether the client understands an event without a message.
     fn primes(&self) -> bool {
         let reads = matches!(&self.session, Session::Open(version) if era::primes(version));
-        reads && self.face.replay_events > 0
+        reads && self.client.replay_events > 0
     }
 
     fn start(&mut self, exchange: ExchangeId) {

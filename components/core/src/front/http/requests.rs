@@ -17,7 +17,7 @@ use subtle::ConstantTimeEq;
 
 /// What a request of the client comes to.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum ClientEvent {
     /// The client says this.
     Message(Message),
     /// The client listens to what the server says unasked.
@@ -28,7 +28,7 @@ pub(crate) enum Heard {
 
 impl HttpFront {
     /// Refuses a request of the client: what it has sent is still on its way.
-    pub(crate) fn refuse_full(&mut self, now: Time, exchange: ExchangeId) -> Vec<Heard> {
+    pub(crate) fn refuse_full(&mut self, now: Time, exchange: ExchangeId) -> Vec<ClientEvent> {
         let message = "too much of what this session has sent is still on its way to the server";
         self.refuse(now, exchange, &Refusal::new(StatusCode::TOO_MANY_REQUESTS, message));
         Vec::new()
@@ -41,7 +41,7 @@ impl HttpFront {
         exchange: ExchangeId,
         parts: &request::Parts,
         body: Bytes,
-    ) -> Vec<Heard> {
+    ) -> Vec<ClientEvent> {
         let heard = match parts.method {
             Method::POST => self.post(now, exchange, &parts.headers, body),
             Method::GET => self.get(now, exchange, &parts.headers),
@@ -63,7 +63,7 @@ impl HttpFront {
         exchange: ExchangeId,
         headers: &HeaderMap,
         body: Bytes,
-    ) -> Result<Vec<Heard>, Refusal> {
+    ) -> Result<Vec<ClientEvent>, Refusal> {
         self.is_ours(headers)?;
         refusal::is_json(headers)?;
         refusal::accepts(headers, &[JSON, EVENTS])?;
@@ -72,7 +72,7 @@ impl HttpFront {
             return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message));
         }
         let parsed = message::parse(body.into()).map_err(Refusal::malformed)?;
-        let posted = Posted::new(parsed, self.face.most_open);
+        let posted = Posted::new(parsed, self.client.most_open);
         if let Posted::One(message) = &posted
             && let Kind::Request { id, method } = &message.kind
             && era::role(method) == Role::Initialize
@@ -81,13 +81,13 @@ impl HttpFront {
         } else {
             self.messages(now, exchange, headers, &posted)?;
         }
-        Ok(posted.each().map(Heard::Message).collect())
+        Ok(posted.each().map(ClientEvent::Message).collect())
     }
 
     /// The session that the client names, if it names one, is this.
     fn is_ours(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let named = headers.get(SESSION_ID);
-        let ours = |named: &HeaderValue| bool::from(named.as_bytes().ct_eq(self.face.session.as_bytes()));
+        let ours = |named: &HeaderValue| bool::from(named.as_bytes().ct_eq(self.client.session.as_bytes()));
         match self.session {
             Session::Open(_) if named.is_none_or(ours) => Ok(()),
             Session::None if named.is_none() => Ok(()),
@@ -134,7 +134,7 @@ impl HttpFront {
         };
         let version = self.in_session(headers).map_err(|refusal| refusal.of(one))?;
         if let Posted::Batch(members) = posted {
-            posted::is_batch(version, members, self.face.most_open)?;
+            posted::is_batch(version, members, self.client.most_open)?;
         }
         let ids: Vec<&Id> = posted.requests().collect();
         for (at, id) in ids.iter().enumerate() {
@@ -143,8 +143,8 @@ impl HttpFront {
                 return Err(Refusal::bad_request("a request with this id is still open").of(Some(id)));
             }
         }
-        if self.streams.open_requests() + ids.len() > self.face.most_open {
-            let message = format!("more than {} requests are open", self.face.most_open);
+        if self.streams.open_requests() + ids.len() > self.client.most_open {
+            let message = format!("more than {} requests are open", self.client.most_open);
             return Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, message).of(one));
         }
         if ids.is_empty() {
@@ -164,7 +164,7 @@ impl HttpFront {
         Ok(())
     }
 
-    fn get(&mut self, now: Time, exchange: ExchangeId, headers: &HeaderMap) -> Result<Vec<Heard>, Refusal> {
+    fn get(&mut self, now: Time, exchange: ExchangeId, headers: &HeaderMap) -> Result<Vec<ClientEvent>, Refusal> {
         self.in_session(headers)?;
         refusal::accepts(headers, &[EVENTS])?;
         let last = refusal::text(headers, &LAST_EVENT_ID);
@@ -193,7 +193,7 @@ impl HttpFront {
                 self.say_waiting(now, stream);
             }
         }
-        Ok(vec![Heard::Listens])
+        Ok(vec![ClientEvent::Listens])
     }
 
     /// A client is back for the rest of a stream.
@@ -222,17 +222,17 @@ impl HttpFront {
         }
     }
 
-    fn delete(&mut self, now: Time, exchange: ExchangeId, headers: &HeaderMap) -> Result<Vec<Heard>, Refusal> {
+    fn delete(&mut self, now: Time, exchange: ExchangeId, headers: &HeaderMap) -> Result<Vec<ClientEvent>, Refusal> {
         self.in_session(headers)?;
         self.respond_once(now, exchange, head(StatusCode::NO_CONTENT, None), Bytes::new());
-        Ok(vec![Heard::Leaves])
+        Ok(vec![ClientEvent::Leaves])
     }
 
     /// Whether the response to this may wait for the answer. Who asks to be told of
     /// the progress wants a stream.
     fn may_wait(&self, posted: &Posted) -> bool {
         let Posted::One(message) = posted else { return false };
-        !self.face.hold.is_zero() && era::progress_token(message.params()).is_none()
+        !self.client.hold.is_zero() && era::progress_token(message.params()).is_none()
     }
 }
 

@@ -3,7 +3,7 @@
 //! is said, and on which stream, is not known here.
 
 use crate::boundary::{ExchangeId, Output};
-use crate::config::HttpFace;
+use crate::config::HttpTransport;
 use crate::time::{Deadline, Time, Why};
 use crate::timetable::{Timed, Timetable};
 use bytes::Bytes;
@@ -46,8 +46,8 @@ struct Response {
 }
 
 impl Responses {
-    pub(super) fn new(face: &HttpFace) -> Self {
-        let &HttpFace { hold, heartbeat, patience, .. } = face;
+    pub(super) fn new(client: &HttpTransport) -> Self {
+        let &HttpTransport { hold, heartbeat, patience, .. } = client;
         let terms = Terms { hold, heartbeat, patience };
         Self { live: Timetable::new(terms), outputs: VecDeque::new(), unread: 0 }
     }

@@ -6,7 +6,7 @@
 //! can be told that their answer is lost.
 
 use crate::boundary::ExchangeId;
-use crate::config::HttpFace;
+use crate::config::HttpTransport;
 use crate::wire::message::{self, Id};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
@@ -106,8 +106,9 @@ impl Rest {
 }
 
 impl Streams {
-    pub(super) fn new(face: &HttpFace, epoch: u32) -> Self {
-        let kept = Kept { order: VecDeque::new(), bytes: 0, most: face.replay_events, most_bytes: face.replay_bytes };
+    pub(super) fn new(client: &HttpTransport, epoch: u32) -> Self {
+        let kept =
+            Kept { order: VecDeque::new(), bytes: 0, most: client.replay_events, most_bytes: client.replay_bytes };
         Self { streams: BTreeMap::new(), of: BTreeMap::new(), listener: None, next: 0, epoch, kept }
     }
 

@@ -2,8 +2,8 @@
 //! streams on the way is not known beforehand, so it is learnt from the cuts.
 //! How the server is asked must not enter.
 
+use super::classify::SendMode;
 use super::http::HttpBack;
-use super::meaning::Way;
 use crate::config::KeepAlive;
 use crate::outgoing::Purpose;
 use crate::route::RequestKey;
@@ -13,11 +13,11 @@ use std::time::Duration;
 /// A stream that ended after less silence was not cut for it.
 const SHORTEST_CUT: Duration = Duration::from_secs(5);
 /// The server is not asked more often than this, unless the user wants it.
-const SHORTEST_PULSE: Duration = Duration::from_secs(10);
+const SHORTEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// The silence of a server, and how much of it is borne.
 #[derive(Debug)]
-pub(crate) struct Pulse {
+pub(crate) struct Liveness {
     mode: KeepAlive,
     /// The shortest silence after which a stream was cut.
     cut: Option<Duration>,
@@ -27,7 +27,7 @@ pub(crate) struct Pulse {
     doubt: Option<Time>,
 }
 
-impl Pulse {
+impl Liveness {
     pub(super) fn new(mode: KeepAlive, now: Time) -> Self {
         Self { mode, cut: None, last: now, doubt: None }
     }
@@ -55,7 +55,7 @@ impl Pulse {
         let regular = match self.mode {
             KeepAlive::Off => return None,
             KeepAlive::Every(silence) => Some(silence),
-            KeepAlive::Auto => self.cut.map(|cut| (cut * 2 / 3).max(SHORTEST_PULSE)),
+            KeepAlive::Auto => self.cut.map(|cut| (cut * 2 / 3).max(SHORTEST_PAUSE)),
         };
         let at = self.doubt.or(regular.map(|silence| self.last.after(silence)))?;
         Some(Deadline { at, why: Why::KeepAlive })
@@ -65,7 +65,7 @@ impl Pulse {
 /// Signs of life, of calls and of the server.
 impl HttpBack {
     /// The server's silence counts from here: about one request, since a sign of
-    /// life came by another way, or about all, since it was not the server's fault.
+    /// life came by another mode, or about all, since it was not the server's fault.
     pub(crate) fn touch(&mut self, now: Time, request: Option<RequestKey>) {
         match request.map(|request| self.calls.of(request)) {
             None => self.calls.touch_all(now),
@@ -78,11 +78,11 @@ impl HttpBack {
     /// blame for the silence, and streams may be dead without knowing it.
     pub(crate) fn woke(&mut self, now: Time) {
         self.touch(now, None);
-        self.pulse.doubt(now);
+        self.liveness.doubt(now);
         for id in self.ids(|call| call.purpose == Some(Purpose::Listen) && !call.waiting()) {
             if let Some(call) = self.take(id) {
                 self.drop_exchange(id, &call);
-                self.start(now, call, Way::Stream);
+                self.start(now, call, SendMode::Stream);
             }
         }
     }
@@ -92,31 +92,31 @@ impl HttpBack {
 mod tests {
     use super::*;
 
-    fn at(pulse: &Pulse) -> Option<u64> {
-        pulse.deadline().map(|deadline| deadline.at.0)
+    fn at(liveness: &Liveness) -> Option<u64> {
+        liveness.deadline().map(|deadline| deadline.at.0)
     }
 
     #[test]
     fn an_observed_cut_sets_a_pulse_well_below_it() {
-        let mut pulse = Pulse::new(KeepAlive::Auto, Time(0));
-        assert_eq!(at(&pulse), None);
-        pulse.cut(Time(4_000), Time(0));
-        assert_eq!(at(&pulse), None);
-        pulse.cut(Time(60_000), Time(0));
-        assert_eq!(at(&pulse), Some(40_000));
-        pulse.beat(Time(60_000));
-        pulse.cut(Time(400_000), Time(0));
-        assert_eq!(at(&pulse), Some(100_000));
-        pulse.cut(Time(66_000), Time(60_000));
-        assert_eq!(at(&pulse), Some(70_000));
+        let mut liveness = Liveness::new(KeepAlive::Auto, Time(0));
+        assert_eq!(at(&liveness), None);
+        liveness.cut(Time(4_000), Time(0));
+        assert_eq!(at(&liveness), None);
+        liveness.cut(Time(60_000), Time(0));
+        assert_eq!(at(&liveness), Some(40_000));
+        liveness.beat(Time(60_000));
+        liveness.cut(Time(400_000), Time(0));
+        assert_eq!(at(&liveness), Some(100_000));
+        liveness.cut(Time(66_000), Time(60_000));
+        assert_eq!(at(&liveness), Some(70_000));
     }
 
     #[test]
     fn a_fixed_pulse_learns_nothing_and_none_is_none() {
-        let mut fixed = Pulse::new(KeepAlive::Every(Duration::from_secs(5)), Time(1_000));
+        let mut fixed = Liveness::new(KeepAlive::Every(Duration::from_secs(5)), Time(1_000));
         fixed.cut(Time(60_000), Time(0));
         assert_eq!(at(&fixed), Some(6_000));
-        let mut off = Pulse::new(KeepAlive::Off, Time(0));
+        let mut off = Liveness::new(KeepAlive::Off, Time(0));
         off.cut(Time(60_000), Time(0));
         off.doubt(Time(60_000));
         assert_eq!(at(&off), None);
@@ -124,10 +124,10 @@ mod tests {
 
     #[test]
     fn a_doubt_is_cleared_up_at_once_and_once() {
-        let mut pulse = Pulse::new(KeepAlive::Auto, Time(0));
-        pulse.doubt(Time(90_000));
-        assert_eq!(at(&pulse), Some(90_000));
-        pulse.beat(Time(90_000));
-        assert_eq!(at(&pulse), None);
+        let mut liveness = Liveness::new(KeepAlive::Auto, Time(0));
+        liveness.doubt(Time(90_000));
+        assert_eq!(at(&liveness), Some(90_000));
+        liveness.beat(Time(90_000));
+        assert_eq!(at(&liveness), None);
     }
 }

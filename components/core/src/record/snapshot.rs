@@ -1,7 +1,7 @@
 //! What a session is opened again with, as one line of text.
 
 use super::text::Text;
-use crate::config::Keepsake;
+use crate::config::Snapshot;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -13,8 +13,8 @@ pub(super) struct Form {
     settings: Vec<Text<'static>>,
 }
 
-impl From<&Keepsake> for Form {
-    fn from(known: &Keepsake) -> Self {
+impl From<&Snapshot> for Form {
+    fn from(known: &Snapshot) -> Self {
         let text = |bytes: &Bytes| Text(Cow::Owned(bytes.to_vec()));
         Self {
             initialize: text(&known.initialize),
@@ -24,7 +24,7 @@ impl From<&Keepsake> for Form {
     }
 }
 
-impl From<Form> for Keepsake {
+impl From<Form> for Snapshot {
     fn from(form: Form) -> Self {
         let bytes = |text: Text<'_>| Bytes::from(text.0.into_owned());
         Self {
@@ -35,14 +35,14 @@ impl From<Form> for Keepsake {
     }
 }
 
-impl Keepsake {
+impl Snapshot {
     /// One line without control characters.
     #[must_use]
     pub fn to_line(&self) -> String {
         serde_json::to_string(&Form::from(self)).unwrap_or_default()
     }
 
-    /// Reads what [`Keepsake::to_line`] has written.
+    /// Reads what [`Snapshot::to_line`] has written.
     #[must_use]
     pub fn from_line(line: &str) -> Option<Self> {
         serde_json::from_str::<Form>(line).ok().map(Self::from)
@@ -55,14 +55,14 @@ mod tests {
 
     #[test]
     fn a_line_says_everything() {
-        let known = Keepsake {
+        let known = Snapshot {
             initialize: Bytes::from_static(b"{\"id\":0,\t\"method\":\"initialize\"}"),
             version: "a\nb\u{1d}".to_owned(),
             settings: vec![Bytes::from_static(b"\xff"), Bytes::from_static(b"{}")],
         };
         let line = known.to_line();
         assert!(!line.contains(char::is_control), "{line}");
-        assert_eq!(Keepsake::from_line(&line), Some(known));
-        assert_eq!(Keepsake::from_line("{}"), None);
+        assert_eq!(Snapshot::from_line(&line), Some(known));
+        assert_eq!(Snapshot::from_line("{}"), None);
     }
 }

@@ -4,9 +4,9 @@
 //! HTTP must not enter.
 
 use super::call::{Call, State};
+use super::classify::{LONGEST_URL, SendMode};
 use super::detect::Link;
 use super::http::{HttpBack, Report};
-use super::meaning::{LONGEST_URL, Way};
 use super::reopen::Reopenings;
 use crate::backoff;
 use crate::boundary::{CallError, CallId};
@@ -25,8 +25,8 @@ const STRANDED: Duration = Duration::from_secs(5);
 
 /// The two endpoints of a server.
 #[derive(Debug, Default)]
-pub(crate) struct Channel {
-    pub(super) gate: Gate,
+pub(crate) struct SseSession {
+    pub(super) endpoint: Endpoint,
     /// A handshake has been sent over this stream.
     greeted: bool,
     /// A gateway strips the beginning of the path, and the server does not know.
@@ -38,7 +38,7 @@ pub(crate) struct Channel {
 
 /// Whether messages can be sent.
 #[derive(Debug, Default)]
-pub(super) enum Gate {
+pub(super) enum Endpoint {
     /// There is no stream.
     #[default]
     Closed,
@@ -48,35 +48,35 @@ pub(super) enum Gate {
     Open(Url),
 }
 
-impl Channel {
-    /// A channel that is only a guess, for the reason of this attempt.
+impl SseSession {
+    /// A session that is only a guess, for the reason of this attempt.
     pub(super) fn guessed(attempt: Attempt, handshake: bool) -> Self {
         Self { guess: Some(attempt), greeted: handshake, ..Self::default() }
     }
 
     /// When the server must have named its endpoint.
     pub(super) fn deadline(&self) -> Option<Deadline> {
-        match self.gate {
-            Gate::Opening(at) => Some(Deadline { at, why: Why::Endpoint }),
-            Gate::Closed | Gate::Open(_) => None,
+        match self.endpoint {
+            Endpoint::Opening(at) => Some(Deadline { at, why: Why::Endpoint }),
+            Endpoint::Closed | Endpoint::Open(_) => None,
         }
     }
 
     fn opening(&self) -> bool {
-        matches!(self.gate, Gate::Opening(_))
+        matches!(self.endpoint, Endpoint::Opening(_))
     }
 }
 
 impl HttpBack {
     /// A handshake wants to go: every session has a stream of its own.
     pub(super) fn renew_stream(&mut self, now: Time) {
-        let Link::Sse(channel) = &self.link else { return };
-        if channel.greeted {
+        let Link::Sse(session) = &self.link else { return };
+        if session.greeted {
             self.stop_stream();
             self.end_session(now, None);
         }
-        if let Link::Sse(channel) = &mut self.link {
-            channel.greeted = true;
+        if let Link::Sse(session) = &mut self.link {
+            session.greeted = true;
         }
     }
 
@@ -86,23 +86,23 @@ impl HttpBack {
 
     /// Opens the stream, unless it is there.
     pub(super) fn open_stream(&mut self, now: Time) {
-        let Link::Sse(channel) = &mut self.link else { return };
-        if matches!(channel.gate, Gate::Closed) {
-            channel.gate = Gate::Opening(now.after(self.config.endpoint_timeout));
+        let Link::Sse(session) = &mut self.link else { return };
+        if matches!(session.endpoint, Endpoint::Closed) {
+            session.endpoint = Endpoint::Opening(now.after(self.config.endpoint_timeout));
             let outgoing = Outgoing::new(Purpose::Stream, Bytes::new());
             let call = Call::new(now, outgoing, self.config.url.clone());
-            self.start(now, call, Way::Stream);
+            self.start(now, call, SendMode::Stream);
         }
     }
 
     /// The stream was expected to name the endpoint, or does so.
     pub(super) fn stream_event(&mut self, now: Time, id: CallId, event: Event) {
-        let Link::Sse(channel) = &self.link else { return };
+        let Link::Sse(session) = &self.link else { return };
         if event.kind == b"endpoint" {
             let data = event.data.unwrap_or_default();
             return self.endpoint(now, id, &String::from_utf8_lossy(&data));
         }
-        if channel.opening() {
+        if session.opening() {
             let kind = if event.kind.is_empty() { "message".into() } else { String::from_utf8_lossy(&event.kind) };
             let why = format!("its event stream begins with `{kind}`, not with `endpoint`");
             self.stop(id);
@@ -113,22 +113,22 @@ impl HttpBack {
 
     fn endpoint(&mut self, now: Time, id: CallId, data: &str) {
         let Some(stream) = self.calls.get(id).map(|call| call.url.clone()) else { return };
-        let Link::Sse(channel) = &self.link else { return };
-        if !channel.opening() {
+        let Link::Sse(session) = &self.link else { return };
+        if !session.opening() {
             return self.reports.push_back(Report::Note(Note::SecondEndpoint));
         }
         let url = match resolve(&stream, data) {
-            Ok(url) if channel.prefixed => under_prefix(&stream, &url).unwrap_or(url),
+            Ok(url) if session.prefixed => under_prefix(&stream, &url).unwrap_or(url),
             Ok(url) => url,
             Err(why) => {
                 self.stop(id);
                 return self.not_opened(Failure::new(Phase::Session, Delivered::No, why));
             }
         };
-        let Link::Sse(channel) = &mut self.link else { return };
-        channel.gate = Gate::Open(url);
-        channel.reopenings.opened(now);
-        channel.guess = None;
+        let Link::Sse(session) = &mut self.link else { return };
+        session.endpoint = Endpoint::Open(url);
+        session.reopenings.opened(now);
+        session.guess = None;
         self.reports.push_back(Report::Note(Note::StreamOpened));
         for id in self.ids(|call| matches!(call.state, State::AwaitEndpoint)) {
             if let Some(call) = self.take(id) {
@@ -139,10 +139,10 @@ impl HttpBack {
 
     /// The stream brought no endpoint: what waits for it cannot go.
     pub(super) fn not_opened(&mut self, failure: Failure) {
-        let Link::Sse(channel) = &mut self.link else { return };
-        channel.gate = Gate::Closed;
-        channel.greeted = false;
-        let failure = match channel.guess.take() {
+        let Link::Sse(session) = &mut self.link else { return };
+        session.endpoint = Endpoint::Closed;
+        session.greeted = false;
+        let failure = match session.guess.take() {
             None => failure.undelivered(),
             Some(first) => {
                 self.link = Link::Unknown;
@@ -169,9 +169,9 @@ impl HttpBack {
     }
 
     /// The server has let us wait for its endpoint for too long.
-    pub(super) fn channel_tick(&mut self, now: Time) {
-        let Link::Sse(channel) = &self.link else { return };
-        if channel.deadline().is_some_and(|deadline| deadline.at <= now) {
+    pub(super) fn sse_session_tick(&mut self, now: Time) {
+        let Link::Sse(session) = &self.link else { return };
+        if session.deadline().is_some_and(|deadline| deadline.at <= now) {
             self.stop_stream();
             let (limit, what) = (self.config.endpoint_timeout, "the server's event stream named no endpoint within");
             self.not_opened(Failure::late(Phase::Session, Delivered::No, what, limit, "--endpoint-timeout"));
@@ -180,13 +180,13 @@ impl HttpBack {
 
     /// The stream has ended, before or after it named the endpoint.
     pub(super) fn stream_lost(&mut self, now: Time, stream: &Call, error: Option<CallError>) {
-        let Link::Sse(channel) = &mut self.link else { return };
-        if channel.opening() {
+        let Link::Sse(session) = &mut self.link else { return };
+        if session.opening() {
             let why = "its event stream ended before it named an endpoint";
             return self.not_opened(Failure::body(StatusCode::OK, why, &[]));
         }
-        channel.reopenings.lost(now, stream.cursor.hint);
-        self.pulse.cut(now, stream.heard.max(self.calls.touched()));
+        session.reopenings.lost(now, stream.cursor.hint);
+        self.liveness.cut(now, stream.heard.max(self.calls.touched()));
         self.reports.push_back(Report::Note(Note::StreamLost));
         self.reports.push_back(Report::SessionEnded);
         self.end_session(now, error);
@@ -194,7 +194,7 @@ impl HttpBack {
 
     /// A ping of ours went unanswered: a stream that has said nothing since is
     /// dead, whether or not anybody told us.
-    pub(super) fn pulse_lost(&mut self, now: Time, asked: Time) {
+    pub(super) fn ping_lost(&mut self, now: Time, asked: Time) {
         for id in self.ids(|call| call.purpose == Some(Purpose::Stream) && call.heard.max(self.calls.touched()) < asked)
         {
             if let Some(stream) = self.take(id) {
@@ -208,11 +208,11 @@ impl HttpBack {
     /// left, or may go twice, goes into the next one. What is just being posted
     /// may yet be refused, and then it has not run.
     fn end_session(&mut self, now: Time, error: Option<CallError>) {
-        if let Link::Sse(channel) = &mut self.link {
-            (channel.gate, channel.greeted) = (Gate::Closed, false);
+        if let Link::Sse(session) = &mut self.link {
+            (session.endpoint, session.greeted) = (Endpoint::Closed, false);
         }
         let concerned = |call: &Call| {
-            let sent = matches!(call.state, State::AwaitHead | State::AwaitAnswer(_)) && call.way == Way::Post;
+            let sent = matches!(call.state, State::AwaitHead | State::AwaitAnswer(_)) && call.mode == SendMode::Post;
             matches!(call.state, State::AwaitRetry(_)) || (sent && call.traits().wants_answer())
         };
         for id in self.ids(concerned) {
@@ -250,20 +250,22 @@ impl HttpBack {
     /// Where a message goes that the named endpoint does not know: a gateway
     /// may have stripped the beginning of the path that the server is under.
     pub(super) fn second_endpoint(&self, call: &Call) -> Option<Url> {
-        let Link::Sse(channel) = &self.link else { return None };
-        let allowed = self.config.quirks.stripped_prefix && !channel.prefixed;
-        let first = allowed && call.way == Way::Post && matches!(&channel.gate, Gate::Open(url) if *url == call.url);
+        let Link::Sse(session) = &self.link else { return None };
+        let allowed = self.config.quirks.stripped_prefix && !session.prefixed;
+        let first = allowed
+            && call.mode == SendMode::Post
+            && matches!(&session.endpoint, Endpoint::Open(url) if *url == call.url);
         under_prefix(&self.config.url, &call.url).filter(|url| first && *url != call.url)
     }
 
     /// A message was taken; where, is the endpoint.
     pub(super) fn endpoint_proven(&mut self, url: &Url) {
-        let Link::Sse(channel) = &mut self.link else { return };
-        if let Gate::Open(endpoint) = &channel.gate
+        let Link::Sse(session) = &mut self.link else { return };
+        if let Endpoint::Open(endpoint) = &session.endpoint
             && endpoint != url
         {
-            channel.prefixed = under_prefix(&self.config.url, endpoint).as_ref() == Some(url);
-            channel.gate = Gate::Open(url.clone());
+            session.prefixed = under_prefix(&self.config.url, endpoint).as_ref() == Some(url);
+            session.endpoint = Endpoint::Open(url.clone());
         }
     }
 }

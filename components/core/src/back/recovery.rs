@@ -3,9 +3,9 @@
 
 use super::call::{Call, Cursor, Exchange, Reason, State};
 use super::challenge::challenge;
-use super::gone;
+use super::classify::{self, SendMode};
 use super::http::{HttpBack, Report};
-use super::meaning::{self, Way};
+use super::session_lost;
 use crate::backoff;
 use crate::boundary::{CallError, CallId};
 use crate::failure::{Delivered, Failure, Phase};
@@ -35,9 +35,9 @@ impl HttpBack {
             return self.fail(&call, Failure::body(status, "it redirects in a circle", &[]).undelivered());
         }
         call.url = url;
-        call.outgoing.attempts -= u32::from(call.way != Way::Stream);
-        let way = call.way;
-        self.start(now, call, way);
+        call.outgoing.attempts -= u32::from(call.mode != SendMode::Stream);
+        let mode = call.mode;
+        self.start(now, call, mode);
     }
 
     /// The server asks to come back. It has not carried out the request.
@@ -53,8 +53,8 @@ impl HttpBack {
     /// The server does not do what was asked; its body may say why.
     pub(super) fn refusal(&mut self, now: Time, id: CallId, call: Call, status: StatusCode, headers: &HeaderMap) {
         let reason = Reason { status, challenge: challenge(headers), body: Vec::new() };
-        let redirect = Some(status).filter(StatusCode::is_redirection).and(meaning::target(&call.url, headers));
-        if call.way == Way::Stream && call.purpose != Some(Purpose::Stream) && !may_be_lost(&call, status) {
+        let redirect = Some(status).filter(StatusCode::is_redirection).and(classify::target(&call.url, headers));
+        if call.mode == SendMode::Stream && call.purpose != Some(Purpose::Stream) && !may_be_lost(&call, status) {
             self.reports.push_back(Report::Stop(id));
             self.no_stream(now, call, &reason);
         } else if let Some(target) = redirect {
@@ -74,7 +74,7 @@ impl HttpBack {
             return self.fail(&call, failure);
         }
         let unknown = status == StatusCode::NOT_FOUND
-            || (self.config.quirks.session_gone && gone::says_gone(status, &reason.body));
+            || (self.config.quirks.session_gone && session_lost::says_lost(status, &reason.body));
         // A server that had the stream open may take the new one for a second.
         let again = match status.as_u16() {
             409 => true,
@@ -103,7 +103,7 @@ impl HttpBack {
         if call.purpose == Some(Purpose::Stream) {
             return self.stream_unreached(now, call, failure, error.passing());
         }
-        if call.way == Way::Stream {
+        if call.mode == SendMode::Stream {
             call.cursor.unreached += 1;
             if call.cursor.unreached > self.config.retries {
                 return self.fail(&call, Failure::stream(Some(error)));
@@ -173,14 +173,14 @@ impl HttpBack {
     }
 
     /// A body that says so, in a session of which that can be said.
-    pub(super) fn says_gone(&self, call: &Call, status: StatusCode, body: &[u8]) -> bool {
-        let sent = call.way == Way::Message && call.traits().wants_answer() && !call.outgoing.body.is_empty();
+    pub(super) fn says_lost(&self, call: &Call, status: StatusCode, body: &[u8]) -> bool {
+        let sent = call.mode == SendMode::Message && call.traits().wants_answer() && !call.outgoing.body.is_empty();
         let possible = call.outgoing.session.named && sent;
-        self.config.quirks.session_gone && possible && gone::says_gone(status, body)
+        self.config.quirks.session_gone && possible && session_lost::says_lost(status, body)
     }
 
     pub(super) fn reason_over(&mut self, now: Time, call: Call, reason: Reason) {
-        if call.way == Way::Stream && call.purpose != Some(Purpose::Stream) {
+        if call.mode == SendMode::Stream && call.purpose != Some(Purpose::Stream) {
             return self.no_stream(now, call, &reason);
         }
         let Reason { status, body, challenge, .. } = reason;
@@ -191,7 +191,7 @@ impl HttpBack {
             return self.stream_unreached(now, call, failure, passes(status));
         }
         let Some(call) = self.try_sse(now, call, &failure, &body) else { return };
-        if self.says_gone(&call, status, &body) {
+        if self.says_lost(&call, status, &body) {
             return self.session_gone(call, failure);
         }
         let failure = call.outgoing.failure(failure);
@@ -206,7 +206,7 @@ impl HttpBack {
             return self.no_stream(now, call, &reason);
         }
         if matches!(call.purpose, Some(Purpose::KeepAlive(_))) {
-            self.pulse_lost(now, call.sent);
+            self.ping_lost(now, call.sent);
         }
         let delivered = if call.unsent_message() { call.outgoing.delivered } else { Delivered::Maybe };
         let phase = match call.state {
@@ -258,7 +258,7 @@ impl HttpBack {
 /// with 404.
 fn may_be_lost(call: &Call, status: StatusCode) -> bool {
     let listened = call.purpose == Some(Purpose::Listen) && call.outgoing.session.named && call.cursor.opened;
-    listened && (status == StatusCode::NOT_FOUND || gone::may_say(status))
+    listened && (status == StatusCode::NOT_FOUND || session_lost::may_say(status))
 }
 
 /// Trying again later may help.

@@ -7,21 +7,21 @@ use http::{HeaderMap, HeaderName};
 
 /// The origins and hosts that are let in.
 #[derive(Debug, Clone, Default)]
-pub struct Door {
+pub struct OriginPolicy {
     origins: Vec<String>,
     hosts: Vec<String>,
 }
 
 /// Why a request is turned away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turned {
+pub enum Rejection {
     /// It comes from a web page of somebody else.
     Origin,
     /// It was sent to a name that is not ours.
     Host,
 }
 
-impl Door {
+impl OriginPolicy {
     /// Lets in these origins (`https://app.example`) beside our own, and these
     /// hosts (`mcp.example`, with or without a port). No hosts: any.
     #[must_use]
@@ -34,14 +34,14 @@ impl Door {
     ///
     /// # Errors
     /// If it must not come in.
-    pub fn admit(&self, headers: &HeaderMap, own: &str) -> Result<(), Turned> {
+    pub fn admit(&self, headers: &HeaderMap, own: &str) -> Result<(), Rejection> {
         let origin = text(headers, &ORIGIN);
         let listed = |origin: &str| self.origins.iter().any(|listed| listed.eq_ignore_ascii_case(origin));
         if headers.contains_key(ORIGIN) && !(self.known(own) && same(origin, own)) && !listed(origin) {
-            return Err(Turned::Origin);
+            return Err(Rejection::Origin);
         }
         if !self.hosts.is_empty() && !self.known(text(headers, &HOST)) {
-            return Err(Turned::Host);
+            return Err(Rejection::Host);
         }
         Ok(())
     }
@@ -68,36 +68,37 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
 mod tests {
     use super::*;
 
-    fn knock(door: &Door, origin: Option<&str>, host: &str) -> Result<(), Turned> {
+    fn knock(policy: &OriginPolicy, origin: Option<&str>, host: &str) -> Result<(), Rejection> {
         let mut headers = HeaderMap::new();
         headers.insert(HOST, host.parse().unwrap());
         if let Some(origin) = origin {
             headers.insert(ORIGIN, origin.parse().unwrap());
         }
-        door.admit(&headers, &format!("https://{host}"))
+        policy.admit(&headers, &format!("https://{host}"))
     }
 
     #[test]
     fn pages_of_others_stay_out() {
-        let door = Door::new(vec!["https://app.example".to_owned()], Vec::new());
+        let policy = OriginPolicy::new(vec!["https://app.example".to_owned()], Vec::new());
         for good in [None, Some("https://app.example"), Some("HTTPS://APP.example"), Some("https://edge.example")] {
-            assert_eq!(knock(&door, good, "edge.example"), Ok(()), "{good:?}");
+            assert_eq!(knock(&policy, good, "edge.example"), Ok(()), "{good:?}");
         }
         for bad in ["null", "", "https://evil.example", "http://edge.example", "https://app.example.evil", "\u{e9}"] {
-            assert_eq!(knock(&door, Some(bad), "edge.example"), Err(Turned::Origin), "{bad}");
+            assert_eq!(knock(&policy, Some(bad), "edge.example"), Err(Rejection::Origin), "{bad}");
         }
     }
 
     #[test]
     fn only_names_of_ours_are_answered_to() {
-        let door = Door::new(Vec::new(), vec!["edge.example".to_owned(), "localhost".to_owned(), "[::1]".to_owned()]);
+        let policy =
+            OriginPolicy::new(Vec::new(), vec!["edge.example".to_owned(), "localhost".to_owned(), "[::1]".to_owned()]);
         for good in ["edge.example", "EDGE.example", "localhost:8787", "[::1]:8787", "[::1]"] {
-            assert_eq!(knock(&door, None, good), Ok(()), "{good}");
+            assert_eq!(knock(&policy, None, good), Ok(()), "{good}");
         }
         for bad in ["evil.example", "edge.example.evil", "localhost.evil:8787", "127.0.0.1"] {
-            assert_eq!(knock(&door, None, bad), Err(Turned::Host), "{bad}");
+            assert_eq!(knock(&policy, None, bad), Err(Rejection::Host), "{bad}");
         }
         // A name that leads to us is not ours because the page says so too.
-        assert_eq!(knock(&door, Some("https://evil.example"), "evil.example"), Err(Turned::Origin));
+        assert_eq!(knock(&policy, Some("https://evil.example"), "evil.example"), Err(Rejection::Origin));
     }
 }

@@ -14,7 +14,7 @@ pub(super) const LONGEST_URL: usize = 8 << 10;
 
 /// What to do with a response.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Meaning {
+pub(crate) enum Class {
     /// An event stream that carries messages.
     Events,
     /// A body that should be the answer.
@@ -35,7 +35,7 @@ pub(crate) enum Meaning {
 
 /// How the request was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum SendMode {
     /// As a message that the response answers.
     Message,
     /// As a message to the endpoint of an HTTP+SSE server, which answers on
@@ -46,30 +46,30 @@ pub(crate) enum Way {
 }
 
 /// The table.
-pub(crate) fn meaning(
+pub(crate) fn classify(
     purpose: Option<Purpose>,
-    way: Way,
+    mode: SendMode,
     in_session: bool,
     url: &Url,
     status: StatusCode,
     headers: &HeaderMap,
-) -> Meaning {
+) -> Class {
     let answered = purpose.is_some_and(|purpose| purpose.traits().wants_answer());
     let events = is_type(headers, EVENT_STREAM);
-    match (status.as_u16(), way) {
-        (200..=299, Way::Stream) if events => Meaning::Events,
-        (200..=299, Way::Message | Way::Post) if !answered => Meaning::Accepted,
-        (200..=299, Way::Post) => Meaning::Posted,
-        (200..=299, Way::Message) if events => Meaning::Events,
-        (200..=299, Way::Message) => Meaning::Body,
+    match (status.as_u16(), mode) {
+        (200..=299, SendMode::Stream) if events => Class::Events,
+        (200..=299, SendMode::Message | SendMode::Post) if !answered => Class::Accepted,
+        (200..=299, SendMode::Post) => Class::Posted,
+        (200..=299, SendMode::Message) if events => Class::Events,
+        (200..=299, SendMode::Message) => Class::Body,
         (301 | 302 | 303 | 307 | 308, _) => {
-            let kept = |target: &Url| keeps_request(status, way, url, target);
-            redirect(url, headers).filter(kept).map_or(Meaning::Refusal, Meaning::Redirect)
+            let kept = |target: &Url| keeps_request(status, mode, url, target);
+            redirect(url, headers).filter(kept).map_or(Class::Refusal, Class::Redirect)
         }
-        (_, Way::Stream) => Meaning::Refusal,
-        (404, _) if in_session && purpose != Some(Purpose::Goodbye) => Meaning::SessionGone,
-        (429 | 503, _) => retry_after(headers).map_or(Meaning::Refusal, Meaning::Later),
-        (_, Way::Message | Way::Post) => Meaning::Refusal,
+        (_, SendMode::Stream) => Class::Refusal,
+        (404, _) if in_session && purpose != Some(Purpose::Goodbye) => Class::SessionGone,
+        (429 | 503, _) => retry_after(headers).map_or(Class::Refusal, Class::Later),
+        (_, SendMode::Message | SendMode::Post) => Class::Refusal,
     }
 }
 
@@ -91,14 +91,14 @@ fn redirect(url: &Url, headers: &HeaderMap) -> Option<Url> {
 /// Whether the same request belongs to the target. A GET does. A message does if
 /// the status keeps its method, or if the target is the same place spelt in
 /// another way: servers mean that by 301 and 302.
-fn keeps_request(status: StatusCode, way: Way, url: &Url, target: &Url) -> bool {
-    match (status.as_u16(), way) {
-        (_, Way::Stream) | (307 | 308, _) => true,
-        (301 | 302, Way::Message | Way::Post) => {
+fn keeps_request(status: StatusCode, mode: SendMode, url: &Url, target: &Url) -> bool {
+    match (status.as_u16(), mode) {
+        (_, SendMode::Stream) | (307 | 308, _) => true,
+        (301 | 302, SendMode::Message | SendMode::Post) => {
             let path = |url: &Url| url.path().trim_end_matches('/').to_owned();
             (url.host(), path(url), url.query()) == (target.host(), path(target), target.query())
         }
-        (_, Way::Message | Way::Post) => false,
+        (_, SendMode::Message | SendMode::Post) => false,
     }
 }
 
@@ -139,14 +139,14 @@ mod tests {
 
     fn read(
         purpose: Purpose,
-        way: Way,
+        mode: SendMode,
         in_session: bool,
         status: u16,
         headers: &[(&'static str, &'static str)],
-    ) -> Meaning {
+    ) -> Class {
         let url = Url::parse("http://h:8/a/mcp?x=1").unwrap();
         let headers = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
-        meaning(Some(purpose), way, in_session, &url, StatusCode::from_u16(status).unwrap(), &headers)
+        classify(Some(purpose), mode, in_session, &url, StatusCode::from_u16(status).unwrap(), &headers)
     }
 
     #[test]
@@ -154,31 +154,28 @@ mod tests {
         let sse = ("content-type", "Text/Event-Stream; charset=utf-8");
         let json = ("content-type", "Application/JSON; charset=utf-8");
         let html = ("content-type", "text/html");
-        let (message, stream) = (Way::Message, Way::Stream);
+        let (message, stream) = (SendMode::Message, SendMode::Stream);
         let note = Purpose::Notification;
-        assert_eq!(read(request(), message, true, 200, &[sse]), Meaning::Events);
-        assert_eq!(read(request(), message, true, 200, &[json]), Meaning::Body);
-        assert_eq!(read(request(), message, true, 202, &[]), Meaning::Body);
-        assert_eq!(read(note, message, true, 200, &[json]), Meaning::Accepted);
-        assert_eq!(read(note, message, true, 204, &[]), Meaning::Accepted);
-        assert_eq!(read(request(), message, true, 404, &[html]), Meaning::SessionGone);
-        assert_eq!(read(request(), message, false, 404, &[html]), Meaning::Refusal);
-        assert_eq!(read(Purpose::Goodbye, message, true, 404, &[]), Meaning::Refusal);
-        assert_eq!(
-            read(request(), message, true, 503, &[("retry-after", "2")]),
-            Meaning::Later(Duration::from_secs(2))
-        );
-        assert_eq!(read(request(), message, true, 503, &[("retry-after", "soon")]), Meaning::Refusal);
-        assert_eq!(read(request(), message, true, 500, &[]), Meaning::Refusal);
-        assert_eq!(read(Purpose::Listen, stream, true, 200, &[sse]), Meaning::Events);
-        assert_eq!(read(Purpose::Listen, stream, true, 200, &[html]), Meaning::Refusal);
-        assert_eq!(read(Purpose::Listen, stream, true, 404, &[]), Meaning::Refusal);
+        assert_eq!(read(request(), message, true, 200, &[sse]), Class::Events);
+        assert_eq!(read(request(), message, true, 200, &[json]), Class::Body);
+        assert_eq!(read(request(), message, true, 202, &[]), Class::Body);
+        assert_eq!(read(note, message, true, 200, &[json]), Class::Accepted);
+        assert_eq!(read(note, message, true, 204, &[]), Class::Accepted);
+        assert_eq!(read(request(), message, true, 404, &[html]), Class::SessionGone);
+        assert_eq!(read(request(), message, false, 404, &[html]), Class::Refusal);
+        assert_eq!(read(Purpose::Goodbye, message, true, 404, &[]), Class::Refusal);
+        assert_eq!(read(request(), message, true, 503, &[("retry-after", "2")]), Class::Later(Duration::from_secs(2)));
+        assert_eq!(read(request(), message, true, 503, &[("retry-after", "soon")]), Class::Refusal);
+        assert_eq!(read(request(), message, true, 500, &[]), Class::Refusal);
+        assert_eq!(read(Purpose::Listen, stream, true, 200, &[sse]), Class::Events);
+        assert_eq!(read(Purpose::Listen, stream, true, 200, &[html]), Class::Refusal);
+        assert_eq!(read(Purpose::Listen, stream, true, 404, &[]), Class::Refusal);
     }
 
     #[test]
     fn redirects_stay_on_the_origin_or_go_up_to_tls() {
-        let to = |place| read(request(), Way::Message, true, 307, &[("location", place)]);
-        let url = |text| Meaning::Redirect(Url::parse(text).unwrap());
+        let to = |place| read(request(), SendMode::Message, true, 307, &[("location", place)]);
+        let url = |text| Class::Redirect(Url::parse(text).unwrap());
         assert_eq!(to("/b"), url("http://h:8/b"));
         assert_eq!(to("b/"), url("http://h:8/a/b/"));
         let plain = Url::parse("http://h/mcp").unwrap();
@@ -195,26 +192,26 @@ mod tests {
             "//evil/mcp",
             "file:///x",
         ] {
-            assert_eq!(to(refused), Meaning::Refusal, "{refused}");
+            assert_eq!(to(refused), Class::Refusal, "{refused}");
         }
     }
 
     #[test]
     fn a_message_follows_what_keeps_it_and_a_stream_follows_all() {
-        let to = |way, status, place| read(request(), way, true, status, &[("location", place)]);
-        let url = |text| Meaning::Redirect(Url::parse(text).unwrap());
-        for way in [Way::Message, Way::Post] {
+        let to = |mode, status, place| read(request(), mode, true, status, &[("location", place)]);
+        let url = |text| Class::Redirect(Url::parse(text).unwrap());
+        for mode in [SendMode::Message, SendMode::Post] {
             for status in [301, 302] {
-                assert_eq!(to(way, status, "/a/mcp/?x=1"), url("http://h:8/a/mcp/?x=1"));
-                assert_eq!(to(way, status, "/a/mcp/"), Meaning::Refusal, "another query");
-                assert_eq!(to(way, status, "/b"), Meaning::Refusal);
+                assert_eq!(to(mode, status, "/a/mcp/?x=1"), url("http://h:8/a/mcp/?x=1"));
+                assert_eq!(to(mode, status, "/a/mcp/"), Class::Refusal, "another query");
+                assert_eq!(to(mode, status, "/b"), Class::Refusal);
             }
-            assert_eq!(to(way, 303, "/a/mcp/?x=1"), Meaning::Refusal);
-            assert_eq!(to(way, 308, "/b"), url("http://h:8/b"));
+            assert_eq!(to(mode, 303, "/a/mcp/?x=1"), Class::Refusal);
+            assert_eq!(to(mode, 308, "/b"), url("http://h:8/b"));
         }
         for status in [301, 302, 303, 307, 308] {
-            assert_eq!(to(Way::Stream, status, "/b"), url("http://h:8/b"));
-            assert_eq!(to(Way::Stream, status, "http://other/b"), Meaning::Refusal);
+            assert_eq!(to(SendMode::Stream, status, "/b"), url("http://h:8/b"));
+            assert_eq!(to(SendMode::Stream, status, "http://other/b"), Class::Refusal);
         }
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn may_say(status: StatusCode) -> bool {
 
 /// Does a response with this body say that the session is gone? A success
 /// must be an error of JSON-RPC to say so.
-pub(super) fn says_gone(status: StatusCode, body: &[u8]) -> bool {
+pub(super) fn says_lost(status: StatusCode, body: &[u8]) -> bool {
     let mut shapes = SHAPES.iter().filter(|Shape(code, _)| *code == status.as_u16()).peekable();
     if body.len() > LONGEST || shapes.peek().is_none() {
         return false;
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn every_shape_is_known_and_nothing_else() {
-        let gone = |status, body: &str| says_gone(StatusCode::from_u16(status).unwrap(), body.as_bytes());
+        let gone = |status, body: &str| says_lost(StatusCode::from_u16(status).unwrap(), body.as_bytes());
         let error =
             |text: &str| format!(r#"{{"jsonrpc":"2.0","id":null,"error":{{"code":-32600,"message":"{text}"}}}}"#);
         let known = [
