@@ -26,15 +26,34 @@ pub(crate) struct Route {
     last: u64,
     open: BTreeMap<RequestKey, Open>,
     /// By the id that the client gave them.
-    by_client: BTreeMap<Id, RequestKey>,
+    by_client: ById,
     /// By the id that the server knows.
-    by_wire: BTreeMap<Id, RequestKey>,
+    by_wire: ById,
     /// By their progress tokens; of two with the same, the later one.
-    by_token: BTreeMap<Id, RequestKey>,
+    by_token: ById,
     /// Of the server, waiting for the client.
     asks: BTreeMap<Id, Ask>,
     /// How many of these keep the server waiting.
     owed: usize,
+}
+
+/// Requests by an id. A digest before the id settles most comparisons, so that a
+/// lookup among thousands costs little more than one among ten.
+#[derive(Debug, Default)]
+struct ById(BTreeMap<(u64, Id), RequestKey>);
+
+impl ById {
+    fn get(&self, id: &Id) -> Option<RequestKey> {
+        self.0.get(&(id.digest(), id.clone())).copied()
+    }
+
+    fn insert(&mut self, id: Id, key: RequestKey) {
+        self.0.insert((id.digest(), id), key);
+    }
+
+    fn remove(&mut self, id: Id) {
+        self.0.remove(&(id.digest(), id));
+    }
 }
 
 /// An open request of the server.
@@ -87,10 +106,10 @@ impl Route {
 
     /// Takes a request of the client.
     pub(crate) fn open(&mut self, id: &Id, token: Option<Id>, asked: Asked) -> Result<RequestKey, Refusal> {
-        admit(id, &self.by_client)?;
+        admit(id, self.by_client.get(id).is_some(), self.by_client.0.len())?;
         let key = self.insert(Open { client: Some(id.clone()), wire: id.clone(), token: token.clone(), asked });
         self.by_client.insert(id.clone(), key);
-        token.map(|token| self.by_token.insert(token, key));
+        token.into_iter().for_each(|token| self.by_token.insert(token, key));
         Ok(key)
     }
 
@@ -116,19 +135,19 @@ impl Route {
     /// The permission to answer: the id in the client's spelling, once.
     pub(crate) fn close(&mut self, key: RequestKey) -> Option<Id> {
         let Open { client, wire, token, .. } = self.open.remove(&key)?;
-        self.by_wire.remove(&wire);
-        client.as_ref().map(|id| self.by_client.remove(id));
+        self.by_wire.remove(wire);
+        client.clone().into_iter().for_each(|id| self.by_client.remove(id));
         if let Some(token) = token
-            && self.by_token.get(&token) == Some(&key)
+            && self.by_token.get(&token) == Some(key)
         {
-            self.by_token.remove(&token);
+            self.by_token.remove(token);
         }
         client
     }
 
     /// All permissions at once, with the requests that they are for.
     pub(crate) fn close_all(&mut self) -> Vec<(RequestKey, Id)> {
-        let keys: Vec<RequestKey> = self.by_client.values().copied().collect();
+        let keys: Vec<RequestKey> = self.open.keys().copied().filter(|key| self.client_id(*key).is_some()).collect();
         keys.into_iter().filter_map(|key| Some((key, self.close(key)?))).collect()
     }
 
@@ -139,22 +158,22 @@ impl Route {
 
     /// No request of the client is open.
     pub(crate) fn idle(&self) -> bool {
-        self.by_client.is_empty()
+        self.by_client.0.is_empty()
     }
 
     /// The open request to which the client gave this id.
     pub(crate) fn by_client(&self, id: &Id) -> Option<RequestKey> {
-        self.by_client.get(id).copied()
+        self.by_client.get(id)
     }
 
     /// The open request that the server knows by this id.
     pub(crate) fn by_wire(&self, id: &Id) -> Option<RequestKey> {
-        self.by_wire.get(id).copied()
+        self.by_wire.get(id)
     }
 
     /// The open request of the client that this progress token belongs to.
     pub(crate) fn by_token(&self, token: &Id) -> Option<RequestKey> {
-        self.by_token.get(token).copied()
+        self.by_token.get(token)
     }
 
     /// The id that the client gave a request.
@@ -169,10 +188,15 @@ impl Route {
 
     /// Takes a request of the server.
     pub(crate) fn ask(&mut self, id: &Id, aside: bool) -> Result<(), Refusal> {
-        admit(id, &self.asks)?;
+        admit(id, self.asks.contains_key(id), self.asks.len())?;
         self.owed += usize::from(!aside);
         self.asks.insert(id.clone(), Ask { id: id.clone(), aside });
         Ok(())
+    }
+
+    /// The server waits for the answer to this question.
+    pub(crate) fn is_asked(&self, id: &Id) -> bool {
+        self.asks.contains_key(id)
     }
 
     /// The permission to answer the server, once.
@@ -194,15 +218,15 @@ impl Route {
     }
 }
 
-/// May one more request be open beside these?
-fn admit<T>(id: &Id, open: &BTreeMap<Id, T>) -> Result<(), Refusal> {
+/// May one more request be open beside so many, of which one may have its id?
+fn admit(id: &Id, known: bool, open: usize) -> Result<(), Refusal> {
     if id.text().len() > LONGEST_ID {
         return Err(Refusal::LongId);
     }
-    if open.contains_key(id) {
+    if known {
         return Err(Refusal::Duplicate);
     }
-    if open.len() >= MOST_OPEN {
+    if open >= MOST_OPEN {
         return Err(Refusal::Full);
     }
     Ok(())

@@ -5,7 +5,7 @@
 use crate::caller::{Connection, Heard, Reading, Sent};
 use crate::client::Claim;
 use crate::event::{Event, events};
-use crate::exchange::{Purpose, Form};
+use crate::exchange::{Form, Purpose};
 use crate::story::{Told, answered};
 use crate::visit::requested;
 use crate::world::{Happening, World};

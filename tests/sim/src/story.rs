@@ -4,7 +4,7 @@
 //! place from which the client asked for it.
 
 use crate::event::Event;
-use crate::exchange::{Purpose, Exchange};
+use crate::exchange::{Exchange, Purpose};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,13 +2,13 @@
 //! what is held until the session stands, and how a lost session is replaced
 //! without the client noticing. Calls and their fate belong to `back`.
 
+use super::cancelled;
 use super::held::Held;
-use super::{Role, repeatable, role};
 use crate::config::Snapshot;
 use crate::outgoing::{Outgoing, Purpose, SessionContext};
 use crate::route::{Asked, RequestKey, Route};
 use crate::time::{Deadline, Time, Why, earlier};
-use crate::wire::message::{self, Kind, Message, Parsed};
+use crate::wire::message::{self, Id, Kind, Message, Parsed};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use std::collections::BTreeMap;
@@ -146,15 +146,19 @@ impl Legacy {
         earlier(session, self.held.deadline())
     }
 
-    /// The purpose of a client's request.
-    pub(crate) fn requested(&mut self, key: RequestKey, method: &str, message: &Message) -> Purpose {
-        if role(method) == Role::Initialize {
+    /// Remembers of a client's request what a new session would need.
+    pub(crate) fn requested(&mut self, purpose: Purpose, message: &Message) {
+        if let Purpose::Initialize(_) = purpose {
             let lessons = self.memory.lessons;
             self.memory = Memory { initialize: Some(message.clone()), lessons, ..Memory::default() };
-            return Purpose::Initialize(key);
+        } else if let Purpose::Request { key, .. } = purpose {
+            self.memory.asked(key, message);
         }
-        self.memory.asked(key, method, message);
-        Purpose::Request { key, repeatable: repeatable(method) }
+    }
+
+    /// Tells the server not to go on with a request.
+    pub(crate) fn cancel(wire: &Id) -> Outgoing {
+        Outgoing::new(Purpose::Notification, cancelled(wire))
     }
 
     /// A request of the client is over. A setting that the server took is
@@ -356,8 +360,9 @@ pub(crate) enum Recovery {
 }
 
 impl Memory {
-    fn asked(&mut self, key: RequestKey, method: &str, message: &Message) {
-        let setting = ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"].contains(&method);
+    fn asked(&mut self, key: RequestKey, message: &Message) {
+        let Kind::Request { method, .. } = &message.kind else { return };
+        let setting = ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"].contains(&&**method);
         if setting && message.bytes.len() <= LONGEST_SETTING && self.asked.len() < MOST_SETTINGS {
             self.asked.insert(key, message.clone());
         }

@@ -4,12 +4,15 @@
 
 mod held;
 pub(crate) mod legacy;
+mod step;
+
+pub(crate) use step::{FromClient, FromServer, from_client, from_server};
 
 use crate::wire::message::{self, Id};
 
 /// What a method is to us. Everything else is relayed as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+enum Role {
     Initialize,
     Initialized,
     Cancelled,
@@ -18,8 +21,13 @@ pub(crate) enum Role {
     Plain,
 }
 
+/// A request of this method opens a session.
+pub(crate) fn opens_session(method: &str) -> bool {
+    role(method) == Role::Initialize
+}
+
 /// The role of a method.
-pub(crate) fn role(method: &str) -> Role {
+fn role(method: &str) -> Role {
     match method {
         "initialize" => Role::Initialize,
         "notifications/initialized" => Role::Initialized,
@@ -59,7 +67,7 @@ pub(crate) fn list_changes(initialized: &str) -> Vec<Vec<u8>> {
 
 /// Sending such a request twice does no harm: it only reads, or opens a
 /// session that can be abandoned.
-pub(crate) fn repeatable(method: &str) -> bool {
+fn repeatable(method: &str) -> bool {
     let reads = ["initialize", "ping", "prompts/get", "resources/read", "completion/complete", "server/discover"];
     method.ends_with("/list") || reads.contains(&method)
 }
@@ -71,17 +79,17 @@ pub(crate) fn progress_token(params: &str) -> Option<Id> {
 }
 
 /// The token of a `notifications/progress`.
-pub(crate) fn reported_token(params: &str) -> Option<Id> {
+fn reported_token(params: &str) -> Option<Id> {
     Id::parse(message::member(params, "progressToken")?)
 }
 
 /// The request that a `notifications/cancelled` names.
-pub(crate) fn cancelled_request(params: &str) -> Option<Id> {
+fn cancelled_request(params: &str) -> Option<Id> {
     Id::parse(message::member(params, "requestId")?)
 }
 
 /// The notification that tells the server not to go on with a request.
-pub(crate) fn cancelled(id: &Id) -> Vec<u8> {
+fn cancelled(id: &Id) -> Vec<u8> {
     let params = format!("{{\"requestId\":{},\"reason\":\"timed out\"}}", id.text());
     format!("{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{params}}}").into_bytes()
 }

@@ -2,7 +2,7 @@
 
 use super::{Proxy, Stage};
 use crate::boundary::{Output, Side};
-use crate::era::{self, Role, legacy::Conclusion};
+use crate::era::{self, FromClient, legacy::Conclusion};
 use crate::failure::{Delivered, Failure, INVALID_REQUEST, NO_ANSWER};
 use crate::flow;
 use crate::front::Front;
@@ -13,9 +13,6 @@ use crate::outgoing::{Outgoing, Purpose};
 use crate::route::{Asked, LONG_ID, Refusal, RequestKey};
 use crate::wire::message::{self, Id, Kind, Message};
 use bytes::Bytes;
-
-/// Longer progress tokens are passed on, but not remembered.
-const LONGEST_TOKEN: usize = 256;
 
 /// While so many notifications and answers have not been taken by the server, the
 /// client is not read: each may hold a connection.
@@ -59,42 +56,39 @@ impl Proxy {
     }
 
     pub(super) fn client_sent(&mut self, message: Message) {
-        match &message.kind {
-            Kind::Request { id, method } => match self.take_request(id, method, &message) {
-                Ok(key) => {
-                    let purpose = self.era.requested(key, method, &message);
-                    self.pass_on(purpose, message);
-                }
-                Err(refusal) => self.write_failure(&id.clone(), &refused(refusal)),
-            },
-            Kind::Notification { method } => match era::role(method) {
-                Role::Cancelled => self.client_cancelled(message),
-                Role::Initialized => self.pass_on(Purpose::Initialized, message),
-                Role::Initialize | Role::Progress | Role::Ping | Role::Plain => {
-                    self.pass_on(Purpose::Notification, message);
-                }
-            },
-            Kind::Response { id } => self.client_answered(id.clone(), message),
+        match era::from_client(&message, &self.route) {
+            FromClient::Request { asked, token, repeatable } => {
+                self.client_requested(asked, token, repeatable, message)
+            }
+            FromClient::Cancel(key) => self.client_cancelled(key, message),
+            FromClient::Answer(question) => self.client_answered(&question, message),
+            FromClient::Send(purpose) => self.pass_on(purpose, message),
+            FromClient::Drop(note) => self.note(note),
         }
     }
 
-    fn take_request(&mut self, id: &Id, method: &str, message: &Message) -> Result<RequestKey, Refusal> {
-        if !flow::may_keep(self.kept(), message.bytes.len(), self.config.max_message) {
-            return Err(Refusal::Full);
+    fn client_requested(&mut self, asked: Asked, token: Option<Id>, repeatable: bool, message: Message) {
+        let Kind::Request { id, .. } = &message.kind else { return };
+        let fits = flow::may_keep(self.kept(), message.bytes.len(), self.config.max_message);
+        let opened = if fits { self.route.open(id, token, asked) } else { Err(Refusal::Full) };
+        match opened {
+            Err(refusal) => self.write_failure(&id.clone(), &refused(refusal)),
+            Ok(key) => {
+                self.ledger.opened(id);
+                let opens = asked == Asked::Session;
+                let purpose = if opens { Purpose::Initialize(key) } else { Purpose::Request { key, repeatable } };
+                self.era.requested(purpose, &message);
+                self.pass_on(purpose, message);
+            }
         }
-        let progress = era::progress_token(message.params()).filter(|token| token.text().len() <= LONGEST_TOKEN);
-        let opens = era::role(method) == Role::Initialize;
-        let key = self.route.open(id, progress, if opens { Asked::Session } else { Asked::Plain })?;
-        self.ledger.opened(id);
-        Ok(key)
     }
 
     fn pass_on(&mut self, purpose: Purpose, message: Message) {
         self.deliver(Outgoing { since: Some(self.now), ..Outgoing::new(purpose, message.bytes) });
     }
 
-    fn client_answered(&mut self, id: Option<Id>, message: Message) {
-        let Some(ask) = id.and_then(|id| self.route.answer(&id)) else { return self.note(Note::StrayAnswer) };
+    fn client_answered(&mut self, question: &Id, message: Message) {
+        let Some(ask) = self.route.answer(question) else { return };
         if !ask.aside {
             self.back.touch(self.now, None);
         }
@@ -104,14 +98,7 @@ impl Proxy {
 
     /// The client waits no longer. The server is told, unless it never saw the
     /// request; an answer that comes all the same is dropped.
-    fn client_cancelled(&mut self, message: Message) {
-        let named = era::cancelled_request(message.params());
-        let Some(key) = named.and_then(|id| self.route.by_client(&id)) else {
-            return self.pass_on(Purpose::Notification, message);
-        };
-        if self.route.asked(key) == Some(Asked::Session) {
-            return self.note(Note::InitializeCancelled);
-        }
+    fn client_cancelled(&mut self, key: RequestKey, message: Message) {
         self.era.concluded(key, Conclusion::Failed);
         if let Some(id) = self.close(key) {
             self.client_waits_no_longer(&id);

@@ -3,8 +3,8 @@
 use super::{Proxy, Stage};
 use crate::back::http::{Origin, Report};
 use crate::boundary::{CallId, Output};
-use crate::era::legacy::{Conclusion, Recovery};
-use crate::era::{self, Role};
+use crate::era::legacy::{Conclusion, Legacy, Recovery};
+use crate::era::{self, FromServer};
 use crate::failure::{Delivered, Failure, Phase};
 use crate::front::http::Destination;
 use crate::note::{Blame, Note};
@@ -79,25 +79,32 @@ impl Proxy {
             Ok(message) => message,
             Err(message) => return self.invalid_answer(origin, &message),
         };
-        match &message.kind {
-            Kind::Response { id } => self.server_answered(origin, id.clone().as_ref(), message),
-            Kind::Request { id, .. } if self.draining() => {
-                self.refuse_ask(&id.clone(), "the client has closed its side")
-            }
-            Kind::Request { id, method } => match self.route.ask(id, era::role(method) == Role::Ping) {
-                Ok(()) => self.write_message(Destination::Question(&id.clone()), message.bytes),
-                Err(Refusal::Duplicate) => self.note(Note::RepeatedAsk),
-                Err(Refusal::Full) => self.refuse_ask(&id.clone(), "the client has too many open requests"),
-                // To refuse it would be to send the id back.
-                Err(Refusal::LongId) => self.note(Note::AskDropped),
-            },
-            Kind::Notification { method } => match era::role(method) {
-                Role::Progress => self.server_progressed(message),
-                Role::Cancelled => self.server_cancelled(message),
-                Role::Initialize | Role::Initialized | Role::Ping | Role::Plain => {
+        match era::from_server(&message, origin.request, &self.route, self.config.quirks) {
+            FromServer::Answer(key) => self.server_answered(key, origin, message),
+            FromServer::Ask { aside } => self.server_asked(aside, message),
+            FromServer::Progress(key) => self.server_progressed(key, message),
+            FromServer::Withdraw(question) => self.server_withdrew(&question, message),
+            FromServer::Deliver => self.write_message(Destination::Nothing, message.bytes),
+            FromServer::Late { deliver } => {
+                self.note(Note::LateAnswer);
+                if deliver {
                     self.write_message(Destination::Nothing, message.bytes);
                 }
-            },
+            }
+        }
+    }
+
+    fn server_asked(&mut self, aside: bool, message: Message) {
+        let Kind::Request { id, .. } = &message.kind else { return };
+        if self.draining() {
+            return self.refuse_ask(&id.clone(), "the client has closed its side");
+        }
+        match self.route.ask(id, aside) {
+            Ok(()) => self.write_message(Destination::Question(&id.clone()), message.bytes),
+            Err(Refusal::Duplicate) => self.note(Note::RepeatedAsk),
+            Err(Refusal::Full) => self.refuse_ask(&id.clone(), "the client has too many open requests"),
+            // To refuse it would be to send the id back.
+            Err(Refusal::LongId) => self.note(Note::AskDropped),
         }
     }
 
@@ -119,53 +126,30 @@ impl Proxy {
         Some(if opens { Purpose::Initialize(key) } else { Purpose::Request { key, repeatable: false } })
     }
 
-    fn server_progressed(&mut self, message: Message) {
-        let token = era::reported_token(message.params());
-        let Some(key) = token.and_then(|token| self.route.by_token(&token)) else {
-            return self.write_message(Destination::Nothing, message.bytes);
-        };
+    fn server_progressed(&mut self, key: RequestKey, message: Message) {
         self.back.touch(self.now, Some(key));
         let id = self.route.client_id(key).cloned();
         self.write_message(id.as_ref().map_or(Destination::Nothing, Destination::Request), message.bytes);
     }
 
-    fn server_cancelled(&mut self, message: Message) {
-        let asked = era::cancelled_request(message.params());
-        let Some(ask) = asked.and_then(|id| self.route.answer(&id)) else {
-            return self.write_message(Destination::Nothing, message.bytes);
-        };
+    fn server_withdrew(&mut self, question: &Id, message: Message) {
+        let Some(ask) = self.route.answer(question) else { return };
         if !ask.aside {
             self.back.touch(self.now, None);
         }
         self.write_message(Destination::Withdrawn(&ask.id), message.bytes);
     }
 
-    /// An answer belongs to the open request with its id. One without an id, or
-    /// with our id as a server writes it that knows only doubles, belongs to
-    /// the request that was sent there.
-    fn server_answered(&mut self, origin: &Origin, id: Option<&Id>, message: Message) {
-        let nameless = self.config.quirks.null_id;
-        let alike = |own: &Id| id.map_or(nameless, |id| id.same_as_double(own));
-        let fits = |own: &Id| self.route.is_ours(own) || alike(own);
-        let fits = |key: &RequestKey| self.route.wire_id(*key).is_some_and(fits);
-        let named = id.and_then(|id| self.route.by_wire(id));
-        let Some(key) = named.or_else(|| origin.request.filter(fits)) else { return self.late_answer(id, message) };
+    fn server_answered(&mut self, key: RequestKey, origin: &Origin, message: Message) {
+        let session = origin.session.clone();
         if self.route.client_id(key).is_some() {
-            return self.answered(key, origin.session.clone(), message);
+            return self.answered(key, session, message);
         }
         let reopens = self.route.asked(key) == Some(Asked::NewSession);
         self.route.close(key);
         self.back.forget(key);
         if reopens {
-            self.reinitialized(origin.session.clone(), &message);
-        }
-    }
-
-    fn late_answer(&mut self, id: Option<&Id>, message: Message) {
-        self.note(Note::LateAnswer);
-        let client = id.is_some_and(|id| !self.route.is_ours(id));
-        if client && !self.config.quirks.late_answers {
-            self.write_message(Destination::Nothing, message.bytes);
+            self.reinitialized(session, &message);
         }
     }
 
@@ -243,7 +227,7 @@ impl Proxy {
             && seen
             && let Some(id) = self.route.wire_id(key)
         {
-            self.deliver(Outgoing::new(Purpose::Notification, era::cancelled(id)));
+            self.deliver(Legacy::cancel(id));
         }
         self.failed(purpose, failure);
     }

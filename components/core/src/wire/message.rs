@@ -49,6 +49,12 @@ impl Id {
         double(self).is_some() && double(self) == double(other)
     }
 
+    /// A number that is the same for the same id, and seldom for another: FNV-1a.
+    pub(crate) fn digest(&self) -> u64 {
+        let step = |digest: u64, byte: &u8| (digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        self.key().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, step)
+    }
+
     fn key(&self) -> &str {
         self.key.as_deref().unwrap_or(&self.text)
     }

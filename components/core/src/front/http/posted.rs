@@ -2,7 +2,7 @@
 //! them. Bodies are parsed elsewhere; what is open is not known here.
 
 use super::refusal::Refusal;
-use crate::era::{self, Role};
+use crate::era;
 use crate::wire::message::{Id, Kind, Malformed, Message, Parsed};
 use http::StatusCode;
 
@@ -69,7 +69,7 @@ pub(super) fn is_batch(version: &str, members: &[Result<Message, Malformed>], mo
     }
     for member in members {
         let message = member.as_ref().map_err(|bad| Refusal::malformed(bad.clone()))?;
-        if matches!(&message.kind, Kind::Request { method, .. } if era::role(method) == Role::Initialize) {
+        if matches!(&message.kind, Kind::Request { method, .. } if era::opens_session(method)) {
             return Err(Refusal::bad_request("initialize must not be part of a batch").of(request(message)));
         }
     }

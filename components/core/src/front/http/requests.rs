@@ -7,7 +7,7 @@ use super::refusal::{self, EVENTS, JSON, Refusal};
 use super::streams::{self, Lost, Rest, Resumed};
 use super::{COMMENT, HttpFront, LAST_EVENT_ID, SESSION_ID, Session, head};
 use crate::boundary::ExchangeId;
-use crate::era::{self, Role};
+use crate::era;
 use crate::failure::{Delivered, Failure, Phase};
 use crate::time::Time;
 use crate::wire::message::{self, Id, Kind, Message};
@@ -75,7 +75,7 @@ impl HttpFront {
         let posted = Posted::new(parsed, self.client.most_open);
         if let Posted::One(message) = &posted
             && let Kind::Request { id, method } = &message.kind
-            && era::role(method) == Role::Initialize
+            && era::opens_session(method)
         {
             self.initialize(now, exchange, id).map_err(|refusal| refusal.of(Some(id)))?;
         } else {
