@@ -25,6 +25,7 @@ mod era;
 mod failure;
 mod flow;
 mod front;
+mod index;
 mod ledger;
 mod note;
 mod outgoing;

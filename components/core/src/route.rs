@@ -3,6 +3,7 @@
 //! the permission to answer. So is a request of our own, until its answer came.
 //! Bytes, headers and HTTP must not enter.
 
+use crate::index::{ByNumber, ByText, Seed};
 use crate::rng::Rng;
 use crate::wire::message::Id;
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ const LONGEST_ID: usize = 1024;
 pub(crate) const LONG_ID: &str = "the id is longer than 1024 bytes";
 
 /// Names a request inside the machine. Never used twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RequestKey(u64);
 
 /// The open requests. Those to the server have ids on two sides, which need not
@@ -24,36 +25,17 @@ pub(crate) struct Route {
     /// How the ids of our own requests begin, to keep them apart from the client's.
     prefix: String,
     last: u64,
-    open: BTreeMap<RequestKey, Open>,
+    open: ByNumber<RequestKey, Open>,
     /// By the id that the client gave them.
-    by_client: ById,
+    by_client: ByText<Id, RequestKey>,
     /// By the id that the server knows.
-    by_wire: ById,
+    by_wire: ByText<Id, RequestKey>,
     /// By their progress tokens; of two with the same, the later one.
-    by_token: ById,
+    by_token: ByText<Id, RequestKey>,
     /// Of the server, waiting for the client.
     asks: BTreeMap<Id, Ask>,
     /// How many of these keep the server waiting.
     owed: usize,
-}
-
-/// Requests by an id. A digest before the id settles most comparisons, so that a
-/// lookup among thousands costs little more than one among ten.
-#[derive(Debug, Default)]
-struct ById(BTreeMap<(u64, Id), RequestKey>);
-
-impl ById {
-    fn get(&self, id: &Id) -> Option<RequestKey> {
-        self.0.get(&(id.digest(), id.clone())).copied()
-    }
-
-    fn insert(&mut self, id: Id, key: RequestKey) {
-        self.0.insert((id.digest(), id), key);
-    }
-
-    fn remove(&mut self, id: Id) {
-        self.0.remove(&(id.digest(), id));
-    }
 }
 
 /// An open request of the server.
@@ -101,15 +83,19 @@ pub(crate) enum Refusal {
 
 impl Route {
     pub(crate) fn new(rng: &mut Rng) -> Self {
-        Self { prefix: format!("mcp-proxy-{:016x}-", rng.next()), ..Self::default() }
+        let number = rng.next();
+        let prefix = format!("mcp-proxy-{number:016x}-");
+        let seed = Seed(number);
+        let [by_client, by_wire, by_token] = [seed; 3].map(ByText::hashed_by);
+        Self { prefix, by_client, by_wire, by_token, ..Self::default() }
     }
 
     /// Takes a request of the client.
     pub(crate) fn open(&mut self, id: &Id, token: Option<Id>, asked: Asked) -> Result<RequestKey, Refusal> {
-        admit(id, self.by_client.get(id).is_some(), self.by_client.0.len())?;
+        admit(id, self.by_client.get(id).is_some(), self.by_client.len())?;
         let key = self.insert(Open { client: Some(id.clone()), wire: id.clone(), token: token.clone(), asked });
         self.by_client.insert(id.clone(), key);
-        token.into_iter().for_each(|token| self.by_token.insert(token, key));
+        token.map(|token| self.by_token.insert(token, key));
         Ok(key)
     }
 
@@ -135,19 +121,19 @@ impl Route {
     /// The permission to answer: the id in the client's spelling, once.
     pub(crate) fn close(&mut self, key: RequestKey) -> Option<Id> {
         let Open { client, wire, token, .. } = self.open.remove(&key)?;
-        self.by_wire.remove(wire);
-        client.clone().into_iter().for_each(|id| self.by_client.remove(id));
+        self.by_wire.remove(&wire);
+        client.as_ref().map(|id| self.by_client.remove(id));
         if let Some(token) = token
-            && self.by_token.get(&token) == Some(key)
+            && self.by_token.get(&token) == Some(&key)
         {
-            self.by_token.remove(token);
+            self.by_token.remove(&token);
         }
         client
     }
 
     /// All permissions at once, with the requests that they are for.
     pub(crate) fn close_all(&mut self) -> Vec<(RequestKey, Id)> {
-        let keys: Vec<RequestKey> = self.open.keys().copied().filter(|key| self.client_id(*key).is_some()).collect();
+        let keys: Vec<RequestKey> = self.open.keys().into_iter().filter(|key| self.client_id(*key).is_some()).collect();
         keys.into_iter().filter_map(|key| Some((key, self.close(key)?))).collect()
     }
 
@@ -158,22 +144,22 @@ impl Route {
 
     /// No request of the client is open.
     pub(crate) fn idle(&self) -> bool {
-        self.by_client.0.is_empty()
+        self.by_client.len() == 0
     }
 
     /// The open request to which the client gave this id.
     pub(crate) fn by_client(&self, id: &Id) -> Option<RequestKey> {
-        self.by_client.get(id)
+        self.by_client.get(id).copied()
     }
 
     /// The open request that the server knows by this id.
     pub(crate) fn by_wire(&self, id: &Id) -> Option<RequestKey> {
-        self.by_wire.get(id)
+        self.by_wire.get(id).copied()
     }
 
     /// The open request of the client that this progress token belongs to.
     pub(crate) fn by_token(&self, token: &Id) -> Option<RequestKey> {
-        self.by_token.get(token)
+        self.by_token.get(token).copied()
     }
 
     /// The id that the client gave a request.

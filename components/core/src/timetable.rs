@@ -2,8 +2,10 @@
 //! first without looking at all of them. What a time means, and what happens
 //! then, is for whoever keeps the table.
 
+use crate::index::ByNumber;
 use crate::time::{Deadline, Time};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::hash::Hash;
 
 /// Something that may be due. When, follows from itself and from terms that do
 /// not change.
@@ -17,14 +19,14 @@ pub(crate) trait Timed {
 pub(crate) struct Timetable<K, V: Timed> {
     terms: V::Terms,
     /// Changed only together with `order`.
-    rows: BTreeMap<K, V>,
+    rows: ByNumber<K, V>,
     /// The times of all rows that have one.
     order: BTreeSet<(Time, K)>,
 }
 
-impl<K: Copy + Ord, V: Timed> Timetable<K, V> {
+impl<K: Copy + Ord + Hash, V: Timed> Timetable<K, V> {
     pub(crate) fn new(terms: V::Terms) -> Self {
-        Self { terms, rows: BTreeMap::new(), order: BTreeSet::new() }
+        Self { terms, rows: ByNumber::default(), order: BTreeSet::new() }
     }
 
     pub(crate) fn terms(&self) -> &V::Terms {
@@ -36,19 +38,7 @@ impl<K: Copy + Ord, V: Timed> Timetable<K, V> {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (K, &V)> {
-        self.rows.iter().map(|(key, row)| (*key, row))
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    pub(crate) fn first_key(&self) -> Option<K> {
-        self.rows.first_key_value().map(|(key, _)| *key)
-    }
-
-    pub(crate) fn last_key(&self) -> Option<K> {
-        self.rows.last_key_value().map(|(key, _)| *key)
+        self.rows.keys().into_iter().filter_map(|key| Some((key, self.rows.get(&key)?)))
     }
 
     /// Puts a row in, and returns the one that it replaces.
@@ -127,6 +117,6 @@ mod tests {
             assert_eq!(table.first(), all);
             assert_eq!(table.order.len(), table.iter().filter(|(_, row)| row.is_some()).count());
         }
-        assert!(table.len() > 5);
+        assert!(table.rows.len() > 5);
     }
 }

@@ -228,14 +228,6 @@ impl Call {
         room.and_then(|room| piece.get(..room)).unwrap_or(piece)
     }
 
-    /// Why nothing in the response is the answer.
-    pub(crate) fn no_answer(&self) -> String {
-        let plain = || "its body is not the answer".to_owned();
-        self.encoding.as_ref().map_or_else(plain, |encoding| {
-            format!("its body is compressed (Content-Encoding: {encoding}), which the proxy did not ask for")
-        })
-    }
-
     /// Bytes of the response held back.
     pub(crate) fn partial(&self) -> usize {
         match &self.state {

@@ -4,17 +4,17 @@
 
 use super::call::{Call, Limits};
 use crate::boundary::CallId;
+use crate::index::ByNumber;
 use crate::outgoing::Purpose;
 use crate::route::RequestKey;
 use crate::time::{Deadline, Time};
 use crate::timetable::{Timed, Timetable};
-use std::collections::BTreeMap;
 
 #[derive(Debug)]
 pub(super) struct Calls {
     table: Timetable<CallId, Call>,
     /// Those that carry a request.
-    by_request: BTreeMap<RequestKey, CallId>,
+    by_request: ByNumber<RequestKey, CallId>,
     /// Silence counts from here, or from a later sign of life.
     touched: Time,
     /// The sum over all.
@@ -48,7 +48,7 @@ impl Timed for Call {
 
 impl Calls {
     pub(super) fn new(limits: Limits) -> Self {
-        Self { table: Timetable::new(limits), by_request: BTreeMap::new(), touched: Time(0), held: Held::default() }
+        Self { table: Timetable::new(limits), by_request: ByNumber::default(), touched: Time(0), held: Held::default() }
     }
 
     pub(super) fn limits(&self) -> &Limits {

@@ -64,8 +64,10 @@ pub(crate) enum Report {
     TooLong(Option<Id>, Failure),
     /// The server took a message that needs no answer.
     Taken(Purpose),
-    /// A message cannot be delivered, or will not be answered unless it was.
+    /// A message cannot be delivered, or will not be answered.
     Failed(Purpose, Failure),
+    /// A message was answered by what has been reported, or will not be.
+    BodyOver(Box<BodyOver>),
     /// The server refused with an error of its own.
     Refused(Purpose, Failure, Option<Message>),
     /// Nothing was heard for too long; the server should stop working on it.
@@ -81,6 +83,16 @@ pub(crate) enum Report {
     /// of life.
     Idle,
     Note(Note),
+}
+
+/// A response that had only a body, as far as its failure needs it.
+#[derive(Debug)]
+pub(crate) struct BodyOver {
+    pub(crate) outgoing: Outgoing,
+    pub(crate) status: StatusCode,
+    /// The encoding of the body, where the head named one.
+    pub(crate) encoding: Option<String>,
+    pub(crate) beginning: Vec<u8>,
 }
 
 /// Where something came from that the server said.

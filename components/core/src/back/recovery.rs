@@ -5,6 +5,7 @@ use super::call::{Call, Cursor, Exchange, Reason, State};
 use super::challenge::challenge;
 use super::classify::{self, SendMode};
 use super::http::{HttpBack, Report};
+use super::said::no_answer;
 use super::session_lost;
 use crate::backoff;
 use crate::boundary::{CallError, CallId};
@@ -145,7 +146,7 @@ impl HttpBack {
         }
         let failure = match &call.encoding {
             None => Failure::stream(error),
-            Some(_) => Failure::body(StatusCode::OK, &call.no_answer(), &[]),
+            Some(encoding) => Failure::body(StatusCode::OK, &no_answer(Some(encoding)), &[]),
         };
         self.fail(&call, failure);
     }

@@ -2,7 +2,7 @@
 //! that should be the answer leads to one, or to a failure.
 
 use super::call::Call;
-use super::http::{HttpBack, Origin, Report};
+use super::http::{BodyOver, HttpBack, Origin, Report};
 use crate::boundary::CallId;
 use crate::failure::{Delivered, Failure};
 use crate::note::Note;
@@ -67,13 +67,14 @@ impl HttpBack {
     /// What a body says, and the failure for the case that the answer is not in it.
     fn answers(&self, call: &Call, status: StatusCode, body: Vec<u8>) -> Vec<Report> {
         let body = if self.config.quirks.byte_order_mark { unmarked(body) } else { body };
-        let beginning = body.get(..BEGINNING).unwrap_or(&body);
-        let failure = call.outgoing.failure(Failure::body(status, &call.no_answer(), beginning));
+        let beginning = body.get(..BEGINNING).unwrap_or(&body).to_vec();
+        let (outgoing, encoding) = (call.outgoing.clone(), call.encoding.clone());
+        let over = BodyOver { outgoing, status, encoding, beginning };
         let said = match self.parsed(body) {
             Ok(parsed) => Report::Said(call.origin(), parsed),
             Err(fault) => Report::Note(Note::BadMessage(fault)),
         };
-        std::iter::once(said).chain(call.purpose.map(|purpose| Report::Failed(purpose, failure))).collect()
+        std::iter::once(said).chain(call.purpose.map(|_| Report::BodyOver(Box::new(over)))).collect()
     }
 
     /// What is over the limit in the response to a request is taken for its
@@ -90,6 +91,20 @@ impl HttpBack {
         self.reports.push_back(Report::Failed(purpose, failed));
         self.stop(id);
     }
+}
+
+impl BodyOver {
+    /// The failure, if the answer was not in the body.
+    pub(crate) fn failure(&self) -> Failure {
+        self.outgoing.failure(Failure::body(self.status, &no_answer(self.encoding.as_deref()), &self.beginning))
+    }
+}
+
+/// Why nothing in a response is the answer.
+pub(super) fn no_answer(encoding: Option<&str>) -> String {
+    let compressed =
+        |encoding| format!("its body is compressed (Content-Encoding: {encoding}), which the proxy did not ask for");
+    encoding.map_or_else(|| "its body is not the answer".to_owned(), compressed)
 }
 
 /// A body without the byte order mark that some servers begin it with.

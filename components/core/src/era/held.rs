@@ -1,24 +1,27 @@
 //! Messages that wait for a session, in the order in which they are to go. What
 //! they wait for must not enter.
 
+use crate::index::ByNumber;
 use crate::outgoing::Outgoing;
 use crate::route::RequestKey;
 use crate::time::{Deadline, Time};
 use crate::timetable::Timetable;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The messages, by their places. New ones come at either end.
 #[derive(Debug)]
 pub(super) struct Held {
     messages: Timetable<i64, Outgoing>,
-    by_request: BTreeMap<RequestKey, i64>,
+    /// The places, in order.
+    places: BTreeSet<i64>,
+    by_request: ByNumber<RequestKey, i64>,
     bytes: usize,
 }
 
 impl Held {
     pub(super) fn new(limit: Option<Duration>) -> Self {
-        Self { messages: Timetable::new(limit), by_request: BTreeMap::new(), bytes: 0 }
+        Self { messages: Timetable::new(limit), places: BTreeSet::new(), by_request: ByNumber::default(), bytes: 0 }
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -26,7 +29,7 @@ impl Held {
     }
 
     pub(super) fn count(&self) -> usize {
-        self.messages.len()
+        self.places.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -39,17 +42,17 @@ impl Held {
     }
 
     pub(super) fn push_back(&mut self, outgoing: Outgoing) {
-        let place = self.messages.last_key().map_or(0, |last| last + 1);
+        let place = self.places.last().map_or(0, |last| last + 1);
         self.insert(place, outgoing);
     }
 
     pub(super) fn push_front(&mut self, outgoing: Outgoing) {
-        let place = self.messages.first_key().map_or(0, |first| first - 1);
+        let place = self.places.first().map_or(0, |first| first - 1);
         self.insert(place, outgoing);
     }
 
     pub(super) fn pop_front(&mut self) -> Option<Outgoing> {
-        self.messages.first_key().and_then(|place| self.remove(place))
+        self.places.first().copied().and_then(|place| self.remove(place))
     }
 
     /// Takes a request out of its turn.
@@ -69,11 +72,13 @@ impl Held {
     fn insert(&mut self, place: i64, outgoing: Outgoing) {
         self.bytes += outgoing.body.len();
         outgoing.purpose.traits().key.map(|request| self.by_request.insert(request, place));
+        self.places.insert(place);
         self.messages.insert(place, outgoing);
     }
 
     fn remove(&mut self, place: i64) -> Option<Outgoing> {
         let outgoing = self.messages.remove(place)?;
+        self.places.remove(&place);
         self.bytes -= outgoing.body.len();
         outgoing.purpose.traits().key.map(|request| self.by_request.remove(&request));
         Some(outgoing)

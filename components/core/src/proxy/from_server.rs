@@ -1,7 +1,7 @@
 //! The way from the server to the client: back ▶ era ▶ route ▶ front.
 
 use super::{Proxy, Stage};
-use crate::back::http::{Origin, Report};
+use crate::back::http::{BodyOver, Origin, Report};
 use crate::boundary::{CallId, Output};
 use crate::era::legacy::{Conclusion, Legacy, Recovery};
 use crate::era::{self, FromServer};
@@ -30,6 +30,7 @@ impl Proxy {
             Report::TooLong(answer, failure) => self.too_long(answer, &failure),
             Report::Taken(purpose) => self.taken(purpose),
             Report::Failed(purpose, failure) => self.failed(purpose, &failure),
+            Report::BodyOver(over) => self.body_over(&over),
             Report::Refused(purpose, failure, error) => self.refused(purpose, &failure, error),
             Report::Expired(purpose, failure) => self.expired(purpose, &failure),
             Report::SessionGone(outgoing, failure) => self.session_gone(outgoing, &failure),
@@ -218,7 +219,7 @@ impl Proxy {
         if let Some(id) = self.close(key) {
             self.write_message(Destination::Answer(&id), error.with_id(&id));
         }
-        self.given_up(purpose, failure);
+        self.failed(purpose, failure);
     }
 
     fn expired(&mut self, purpose: Purpose, failure: &Failure) {
@@ -232,14 +233,14 @@ impl Proxy {
         self.failed(purpose, failure);
     }
 
-    /// A message failed, unless it was answered before.
-    fn failed(&mut self, purpose: Purpose, failure: &Failure) {
-        if purpose.traits().key.is_none_or(|key| self.route.asked(key).is_some()) {
-            self.given_up(purpose, failure);
+    fn body_over(&mut self, over: &BodyOver) {
+        let purpose = over.outgoing.purpose;
+        if purpose.traits().key.is_some_and(|key| self.route.asked(key).is_some()) {
+            self.failed(purpose, &over.failure());
         }
     }
 
-    fn given_up(&mut self, purpose: Purpose, failure: &Failure) {
+    fn failed(&mut self, purpose: Purpose, failure: &Failure) {
         match purpose {
             Purpose::Request { key, .. } => self.answer_with(key, failure),
             Purpose::Initialize(key) => {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -49,12 +50,6 @@ impl Id {
         double(self).is_some() && double(self) == double(other)
     }
 
-    /// A number that is the same for the same id, and seldom for another: FNV-1a.
-    pub(crate) fn digest(&self) -> u64 {
-        let step = |digest: u64, byte: &u8| (digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        self.key().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, step)
-    }
-
     fn key(&self) -> &str {
         self.key.as_deref().unwrap_or(&self.text)
     }
@@ -66,6 +61,11 @@ impl PartialEq for Id {
     }
 }
 impl Eq for Id {}
+impl Hash for Id {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
+}
 impl PartialOrd for Id {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))

@@ -1,0 +1,99 @@
+//! A table by numbers of our own or by ids of peers, in which a lookup costs the
+//! same however much it holds. Walks go in the order of the keys, never in that of
+//! the hashes, so that every run is the same.
+
+#![expect(clippy::disallowed_types, reason = "nobody sees the order of the map")]
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
+
+/// By numbers that we count up ourselves.
+pub(crate) type ByNumber<K, V> = Index<K, V, Spread>;
+/// By texts that a peer chooses.
+pub(crate) type ByText<K, V> = Index<K, V, Seed>;
+
+#[derive(Debug)]
+pub(crate) struct Index<K, V, S>(HashMap<K, V, S>);
+
+impl<K, V, S: Default> Default for Index<K, V, S> {
+    fn default() -> Self {
+        Self(HashMap::default())
+    }
+}
+
+impl<K: Copy + Ord + Hash, V> ByNumber<K, V> {
+    pub(crate) fn keys(&self) -> Vec<K> {
+        let mut keys: Vec<K> = self.0.keys().copied().collect();
+        keys.sort_unstable();
+        keys
+    }
+}
+
+impl<K: Eq + Hash, V, S: BuildHasher> Index<K, V, S> {
+    pub(crate) fn hashed_by(hashes: S) -> Self {
+        Self(HashMap::with_hasher(hashes))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn get(&self, key: &K) -> Option<&V> {
+        self.0.get(key)
+    }
+
+    pub(crate) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        self.0.get_mut(key)
+    }
+
+    pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
+        self.0.insert(key, value)
+    }
+
+    pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
+        self.0.remove(key)
+    }
+}
+
+/// Hashes that begin with a seed, so that a peer cannot choose texts that collide.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Seed(pub(crate) u64);
+
+impl BuildHasher for Seed {
+    type Hasher = DefaultHasher;
+
+    fn build_hasher(&self) -> DefaultHasher {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u64(self.0);
+        hasher
+    }
+}
+
+/// Spreads numbers that follow each other.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Spread;
+
+#[derive(Debug, Default)]
+pub(crate) struct Product(u64);
+
+impl BuildHasher for Spread {
+    type Hasher = Product;
+
+    fn build_hasher(&self) -> Product {
+        Product::default()
+    }
+}
+
+impl Hasher for Product {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+}
