@@ -7,6 +7,9 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
 
+/// A table of this size need not give room back.
+const SMALL: usize = 64;
+
 /// By numbers that we count up ourselves.
 pub(crate) type ByNumber<K, V> = Index<K, V, Spread>;
 /// By texts that a peer chooses.
@@ -51,7 +54,11 @@ impl<K: Eq + Hash, V, S: BuildHasher> Index<K, V, S> {
     }
 
     pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
-        self.0.remove(key)
+        let value = self.0.remove(key);
+        if self.0.capacity() > SMALL && self.0.len() < self.0.capacity() / 8 {
+            self.0.shrink_to(self.0.len() * 2);
+        }
+        value
     }
 }
 
@@ -95,5 +102,20 @@ impl Hasher for Product {
 
     fn write(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_walked_in_order_and_gives_its_room_back() {
+        let mut table = ByNumber::default();
+        (0..10_000_u64).rev().for_each(|number| drop(table.insert(number, [number; 8])));
+        assert!(table.keys().is_sorted() && table.len() == 10_000);
+        (10..10_000).for_each(|number| assert_eq!(table.remove(&number), Some([number; 8])));
+        assert!(table.0.capacity() <= SMALL * 2, "{}", table.0.capacity());
+        assert_eq!(table.keys(), (0..10).collect::<Vec<_>>());
     }
 }
