@@ -4,7 +4,7 @@
 use crate::step::{self, cargo, dist, say, target};
 use crate::{tools, worker};
 use anyhow::{Context, Result, bail};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use wit_component::ComponentEncoder;
 
@@ -53,6 +53,27 @@ pub(crate) fn engine() -> Result<()> {
     let built = target().join("mcp-engine.wasm");
     std::fs::write(&built, component)?;
     place(&built, "mcp-engine.wasm")
+}
+
+/// A native runner that is quick to build, for the demo; returns where it is. It and
+/// the compiler share their features, so cargo builds every dependency once.
+pub(crate) fn quick() -> Result<PathBuf> {
+    tools::targets()?;
+    let guest = ["build", "--profile", "tool", "--locked", "--target", "wasm32-wasip2", "--package", "mcp-proxy-stdio"];
+    step::run("1 of 4: build the component", &mut cargo(&guest))?;
+    let native = |program| {
+        let mut build = cargo(&["build", "--profile", "tool", "--locked", "--package", "host-runner"]);
+        build.args(["--features", "compile", "--bin", program]);
+        build
+    };
+    let built = |program| target().join(format!("tool/{program}{}", std::env::consts::EXE_SUFFIX));
+    step::run("2 of 4: build the ahead-of-time compiler", &mut native("mcp-proxy-aot"))?;
+    let compiled = target().join("mcp-proxy-demo.cwasm");
+    let mut compile = Command::new(built("mcp-proxy-aot"));
+    compile.arg(target().join("wasm32-wasip2/tool/mcp-proxy.wasm")).arg(&compiled);
+    step::run("3 of 4: compile the component", &mut compile)?;
+    step::run("4 of 4: build the native runner", native("mcp-proxy").env("MCP_PROXY_CWASM", &compiled))?;
+    Ok(built("mcp-proxy"))
 }
 
 /// `dist/mcp-proxy`, and `dist/mcp-proxy-aot`, which compiles components for it.

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask build          dist/mcp-proxy.wasm, dist/mcp-proxy and dist/worker
 cargo xtask build worker   dist/worker alone
-cargo xtask demo           build, then run a scripted session with an embedded server
+cargo xtask demo           build quickly, then run a scripted session with an embedded server
 cargo xtask worker dev     the Worker in front of the demo's server of HTTP+SSE
 cargo xtask test [PART…]   everything, or some of: lint core sim fuzz host wasm component engine e2e worker chaos examples
 cargo xtask bench [--full] measure against other proxies; writes bench/RESULTS.md

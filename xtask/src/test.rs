@@ -30,8 +30,13 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
         bail!("no such part of the tests: {unknown}; there are {}", known.join(", "));
     }
     tools::targets()?;
-    for (name, part) in PARTS.iter().filter(|(part, _)| names.is_empty() || names.iter().any(|name| name == part)) {
-        say(&format!("test {name}"));
+    let wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
+    let parts: Vec<_> = PARTS.iter().filter(|(name, _)| wanted(name)).collect();
+    if names.is_empty() {
+        say("12 parts: about 15 minutes, and twice that the first time, when the tools are built");
+    }
+    for (at, (name, part)) in parts.iter().enumerate() {
+        say(&format!("part {} of {}: test {name}", at + 1, parts.len()));
         part()?;
     }
     say("all passed");

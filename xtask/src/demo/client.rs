@@ -1,14 +1,13 @@
-//! The demo's client: plays a script through `dist/mcp-proxy`'s stdin and
-//! stdout and insists on every answer.
+//! The demo's client: plays a script through the proxy's stdin and stdout and insists on every answer.
 
 #![expect(clippy::indexing_slicing, reason = "indexing a JSON value cannot panic: what is missing is null")]
 
 use super::server::Server;
 use super::{Transcript, Who};
-use crate::step;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Lines, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 struct Client<'a> {
@@ -19,15 +18,14 @@ struct Client<'a> {
 }
 
 /// Plays the script; returns a summary.
-pub(crate) fn play(server: &Server, transcript: &Transcript) -> Result<String> {
-    let program = step::dist().join(format!("mcp-proxy{}", std::env::consts::EXE_SUFFIX));
+pub(crate) fn play(program: &Path, server: &Server, transcript: &Transcript) -> Result<String> {
     let mut proxy = Command::new(program)
         .args(["--verbose", &server.url()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .context("cannot start dist/mcp-proxy")?;
+        .context("cannot start mcp-proxy")?;
     let log = follow_log(&mut proxy, transcript)?;
     let input = proxy.stdin.take().context("no stdin")?;
     let output = BufReader::new(proxy.stdout.take().context("no stdout")?).lines();

@@ -1,5 +1,5 @@
 //! `cargo xtask demo`: the main job on one page. An embedded server on
-//! loopback, a scripted stdio client, the real `dist/mcp-proxy` in between, and
+//! loopback, a scripted stdio client, a quickly built `mcp-proxy` in between, and
 //! a transcript of who said what to whom. Exit code 0 only if every answer came.
 
 mod client;
@@ -44,11 +44,12 @@ impl Transcript {
 }
 
 pub(crate) fn run() -> Result<()> {
-    build::local()?;
+    step::say("build what the demo runs, quickly; the first time takes about four minutes on two cores");
+    let program = build::quick()?;
     step::say("demo: stdio client ⇄ mcp-proxy ⇄ Streamable HTTP server");
     let (transcript, printer) = Transcript::start();
     let server = Server::start(transcript.clone())?;
-    let played = client::play(&server, &transcript);
+    let played = client::play(&program, &server, &transcript);
     server.stop();
     drop((server, transcript));
     printer.join().ok();
