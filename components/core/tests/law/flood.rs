@@ -1,120 +1,245 @@
-//! One peer that floods the machine while stdout stands still, as far as the
-//! machine wants to read.
+//! One peer that floods the machine, as far as the machine wants to read, while
+//! the client reads none of its streams.
 
-use super::record::{called, drain, head};
-use mcp_proxy_core::{CallId, Config, Input, Output, Proxy, Side, Sink, Source, Time, Transport};
+use super::client::{Client, ClientKind};
+use super::record::{Command, Fact, drain, head};
+use bytes::Bytes;
+use mcp_proxy_core::{CallError, CallId, Config, Proxy, Side, Source, Time, Transport};
+use std::collections::VecDeque;
 
 /// The longest message while the flood lasts.
 const MAX_MESSAGE: usize = 64 << 10;
-/// What may be held toward the client: a mark of 1 MiB, slack of 1 MiB, and
-/// what one input more may add.
-pub const BOUND: usize = (3 << 20) + 2 * MAX_MESSAGE;
+/// See "Memory" in ARCHITECTURE.md.
+const SLACK: usize = 1 << 20;
+/// Messages of the client, of the server, and what is not written. A buffer that
+/// grows is there twice.
+const BOUND: usize = MAX_MESSAGE + 2 * (MAX_MESSAGE + SLACK) + 2 * (SLACK + MAX_MESSAGE) + SLACK;
+
+const EVENTS: &[(&str, &str)] = &[("content-type", "text/event-stream")];
+const INITIALIZED: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25"}}"#;
 
 /// How much pours at most.
 const SEA: usize = 20 << 20;
 const LAKE: usize = 2 << 20;
+
+/// How many requests of a client on stdio may be open, and what the machine holds for
+/// a small one.
+const MOST_OPEN: usize = 10_000;
+const OPEN_REQUEST: usize = 2 << 10;
 
 /// What pours in, again and again.
 #[derive(Debug, Clone, Copy)]
 pub enum Flood {
     Notifications,
     Questions,
-    Duplicates,
-    LongLines,
     LongEvents,
     EmptyData,
+    /// Requests with one id.
+    Duplicates,
+    LongMessages,
+    /// Requests with large bodies that the server does not answer.
+    LargeRequests,
+    /// The same with the smallest bodies: what grows is tables.
+    SmallRequests,
 }
 
-pub const FLOODS: [Flood; 6] =
-    [Flood::Notifications, Flood::Questions, Flood::Duplicates, Flood::LongLines, Flood::LongEvents, Flood::EmptyData];
+pub const FLOODS: [Flood; 8] = [
+    Flood::Notifications,
+    Flood::Questions,
+    Flood::LongEvents,
+    Flood::EmptyData,
+    Flood::Duplicates,
+    Flood::LongMessages,
+    Flood::LargeRequests,
+    Flood::SmallRequests,
+];
 
 /// Where it led.
-pub struct Stalled {
-    pub unwritten: usize,
+#[derive(Debug)]
+pub struct Poured {
+    /// Bytes that the machine held at most, with what it gave to the shell.
+    pub held: usize,
     pub session_lives: bool,
 }
 
 impl Flood {
-    /// Pours until the machine wants no more, or enough has been seen.
-    pub fn pour(self, transport: Transport) -> Stalled {
-        let mut proxy = machine(transport);
-        let stream = open(&mut proxy, transport);
-        let piece = self.piece();
-        let (mut unwritten, mut poured) = (0, 0);
-        while poured < self.most() && unwritten <= BOUND && proxy.wants(self.source(stream)) {
-            match self.source(stream) {
-                Source::Side(side) => proxy.handle(Time(1), Input::Bytes(side, &piece)),
-                Source::Call(call) => proxy.handle(Time(1), Input::Chunk(call, &piece)),
-            }
-            poured += piece.len();
-            unwritten += drain(&mut proxy).iter().map(written).sum::<usize>();
+    /// What may be held.
+    pub fn bound(self) -> usize {
+        match self {
+            Self::SmallRequests => BOUND + MOST_OPEN * OPEN_REQUEST,
+            _ => BOUND,
         }
-        proxy.handle(Time(2), Input::Flushed(Sink::Side(Side::Client), unwritten));
-        proxy.handle(Time(2), Input::Bytes(Side::Client, b"{\"id\":\"after\",\"method\":\"tools/list\"}\n"));
-        let session_lives = drain(&mut proxy).iter().any(|output| matches!(output, Output::Call(..)));
-        Stalled { unwritten, session_lives }
     }
 
-    /// What is never written need not pour for long.
+    /// Pours until the machine wants no more, or enough has been seen.
+    pub fn pour(self, client: ClientKind, transport: Transport, in_use: fn() -> usize) -> Poured {
+        let mut pool = Pool::new(client, transport, in_use);
+        let stream = pool.open(transport);
+        let (mut held, mut poured) = (0, 0);
+        for count in 0..most_pieces(client) {
+            if poured > self.most() || !pool.proxy.wants(self.source(stream)) {
+                break;
+            }
+            let piece = self.piece(count);
+            poured += piece.len();
+            match self.source(stream) {
+                Source::Side(_) => pool.say(&piece),
+                Source::Call(call) => pool.tell(&Fact::Chunk(call, piece.into_bytes())),
+            }
+            held = held.max(pool.held);
+        }
+        Poured { held, session_lives: pool.lives() }
+    }
+
+    /// The same from the client, to a machine whose server has no endpoint yet.
+    pub fn pour_before_an_endpoint(self, client: ClientKind, in_use: fn() -> usize) -> usize {
+        let mut pool = Pool::new(client, Transport::Sse, in_use);
+        let mut held = 0;
+        for count in 0..1000 {
+            if !pool.proxy.wants(Source::Side(Side::Client)) {
+                break;
+            }
+            pool.say(&self.piece(count));
+            held = held.max(pool.held);
+        }
+        held
+    }
+
+    /// What is never kept need not pour for long.
     fn most(self) -> usize {
         match self {
-            Self::Notifications | Self::Questions | Self::Duplicates => SEA,
-            Self::LongLines | Self::LongEvents | Self::EmptyData => LAKE,
+            Self::LongEvents | Self::EmptyData | Self::LongMessages => LAKE,
+            Self::Notifications | Self::Questions | Self::Duplicates | Self::LargeRequests | Self::SmallRequests => SEA,
         }
     }
 
     fn source(self, stream: CallId) -> Source {
         match self {
-            Self::Duplicates | Self::LongLines => Source::Side(Side::Client),
             Self::Notifications | Self::Questions | Self::LongEvents | Self::EmptyData => Source::Call(stream),
+            Self::Duplicates | Self::LongMessages | Self::LargeRequests | Self::SmallRequests => {
+                Source::Side(Side::Client)
+            }
         }
     }
 
-    fn piece(self) -> Vec<u8> {
-        let filler = "x".repeat(MAX_MESSAGE - 100);
-        let text = match self {
-            Self::Notifications => format!("data: {{\"method\":\"{filler}\"}}\n\n"),
-            Self::Questions => format!("data: {{\"id\":\"{filler}\",\"method\":\"q\"}}\n\n"),
-            Self::Duplicates => format!("{{\"id\":\"{filler}\",\"method\":\"q\"}}\n"),
-            Self::LongLines => format!("{{\"id\":1,\"method\":\"q\",\"params\":\"{filler}{filler}\"}}\n"),
-            Self::LongEvents => format!("data: {filler}{filler}\n\n"),
+    fn piece(self, count: usize) -> String {
+        let filler = || "x".repeat(MAX_MESSAGE - 100);
+        match self {
+            Self::Notifications => format!("data: {{\"method\":\"{}\"}}\n\n", filler()),
+            Self::Questions => format!("data: {{\"id\":{count},\"method\":\"q\",\"params\":\"{}\"}}\n\n", filler()),
+            Self::LongEvents => format!("data: {}{}\n\n", filler(), filler()),
             Self::EmptyData => "data:\n".repeat(MAX_MESSAGE / 6),
-        };
-        text.into_bytes()
+            Self::Duplicates => format!("{{\"id\":\"open\",\"method\":\"q\",\"params\":\"{}\"}}", filler()),
+            Self::LongMessages => format!("{{\"id\":1,\"method\":\"q\",\"params\":\"{}{}\"}}", filler(), filler()),
+            Self::LargeRequests => format!("{{\"id\":{count},\"method\":\"q\",\"params\":\"{}\"}}", filler()),
+            Self::SmallRequests => format!("{{\"id\":{count},\"method\":\"q\"}}"),
+        }
     }
 }
 
-/// How much a client can pour into a machine that waits for an endpoint.
-pub fn pour_before_an_endpoint() -> usize {
-    let mut proxy = machine(Transport::Sse);
-    let filler = "x".repeat(MAX_MESSAGE - 100);
-    let mut poured = 0;
-    while poured < 2 * BOUND && proxy.wants(Source::Side(Side::Client)) {
-        let line = format!("{{\"id\":{poured},\"method\":\"tools/call\",\"params\":\"{filler}\"}}\n");
-        proxy.handle(Time(1), Input::Bytes(Side::Client, line.as_bytes()));
-        poured += line.len();
-        drain(&mut proxy);
+/// A machine, and what it has said that nobody has taken.
+struct Pool {
+    proxy: Proxy,
+    client: Box<dyn Client>,
+    calls: VecDeque<CallId>,
+    unread: Vec<Bytes>,
+    in_use: fn() -> usize,
+    /// Bytes that the machine and the unread have taken. What the client keeps for
+    /// itself does not count.
+    held: usize,
+}
+
+impl Pool {
+    fn new(client: ClientKind, transport: Transport, in_use: fn() -> usize) -> Self {
+        let mut config = Config::new("http://server.test/mcp").unwrap();
+        (config.max_message, config.transport, config.client) = (MAX_MESSAGE, transport, client.transport());
+        let (client, before) = (client.client(), in_use());
+        let proxy = Proxy::new(&config, 1, Time(0));
+        let held = in_use() - before;
+        Self { proxy, client, calls: VecDeque::new(), unread: Vec::new(), in_use, held }
     }
-    poured
-}
 
-fn machine(transport: Transport) -> Proxy {
-    let mut config = Config::new("http://server.test/mcp").unwrap();
-    (config.max_message, config.transport) = (MAX_MESSAGE, transport);
-    Proxy::new(&config, 1, Time(0))
-}
-
-/// Opens an event stream: of a request, or that of an HTTP+SSE session.
-fn open(proxy: &mut Proxy, transport: Transport) -> CallId {
-    proxy.handle(Time(0), Input::Bytes(Side::Client, b"{\"id\":0,\"method\":\"tools/call\"}\n"));
-    let call = drain(proxy).into_iter().find_map(called).unwrap();
-    proxy.handle(Time(0), head(call, 200, &[("content-type", "text/event-stream")]).input());
-    if transport == Transport::Sse {
-        proxy.handle(Time(0), Input::Chunk(call, b"event: endpoint\ndata: /messages\n\n"));
+    fn say(&mut self, text: &str) {
+        let fact = self.client.say(text);
+        self.tell(&fact);
     }
-    call
+
+    fn tell(&mut self, fact: &Fact) {
+        self.client.told(fact);
+        let before = (self.in_use)();
+        self.proxy.handle(Time(1), fact.input());
+        let commands: Vec<Command> = drain(&mut self.proxy).into_iter().map(Command::from).collect();
+        self.unread.extend(commands.iter().filter_map(written));
+        let after = (self.in_use)();
+        for command in &commands {
+            self.client.heard(command);
+            if let Command::Call(id, _) = command {
+                self.calls.push_back(*id);
+            }
+        }
+        let before_drop = (self.in_use)();
+        drop(commands);
+        self.held = (self.held + after + (self.in_use)()).saturating_sub(before + before_drop);
+    }
+
+    /// Opens a session and an event stream: of a request, or that of an HTTP+SSE
+    /// session.
+    fn open(&mut self, transport: Transport) -> CallId {
+        self.say(r#"{"id":0,"method":"initialize"}"#);
+        let first = self.calls.pop_front().unwrap();
+        if transport == Transport::Sse {
+            self.tell(&head(first, 200, EVENTS));
+            self.tell(&Fact::Chunk(first, b"event: endpoint\ndata: /messages\n\n".to_vec()));
+            self.accept();
+            self.tell(&Fact::Chunk(first, format!("data: {INITIALIZED}\n\n").into_bytes()));
+        } else {
+            self.tell(&head(first, 200, &[("content-type", "application/json")]));
+            self.tell(&Fact::Chunk(first, INITIALIZED.as_bytes().to_vec()));
+            self.tell(&Fact::End(first));
+        }
+        self.say(r#"{"id":"open","method":"tools/call"}"#);
+        if transport == Transport::Sse {
+            self.accept();
+            return first;
+        }
+        let call = self.calls.pop_front().unwrap();
+        self.tell(&head(call, 200, EVENTS));
+        call
+    }
+
+    /// The server accepts the message of the oldest call.
+    fn accept(&mut self) {
+        let call = self.calls.pop_front().unwrap();
+        self.tell(&head(call, 202, &[]));
+        self.tell(&Fact::End(call));
+    }
+
+    /// Lets the client read and the open calls fail; another request then still
+    /// leads to a call.
+    fn lives(&mut self) -> bool {
+        self.unread.clear();
+        while let Some(fact) = self.client.attend() {
+            self.tell(&fact);
+        }
+        for call in std::mem::take(&mut self.calls) {
+            self.tell(&Fact::Failed(call, CallError::Denied));
+        }
+        self.say(r#"{"id":"after","method":"tools/list"}"#);
+        !self.calls.is_empty()
+    }
 }
 
-fn written(output: &Output) -> usize {
-    if let Output::Write(_, bytes) = output { bytes.len() } else { 0 }
+/// More than there may be open requests.
+fn most_pieces(client: ClientKind) -> usize {
+    match client {
+        ClientKind::Lines => MOST_OPEN + 1000,
+        ClientKind::Http => 1000,
+    }
+}
+
+fn written(command: &Command) -> Option<Bytes> {
+    match command {
+        Command::Write(bytes) | Command::Send(_, bytes) => Some(bytes.clone()),
+        _ => None,
+    }
 }

@@ -31,9 +31,10 @@ pub enum Method {
     Subscribe,
 }
 
-/// The line, made unique by `count` so that it is known again at the server.
-pub fn line(line: &Line, count: usize) -> String {
-    let text = match line {
+/// The text of a message, made unique by `count` so that it is known again at the
+/// server.
+pub fn text(line: &Line, count: usize) -> String {
+    match line {
         Line::Initialize(id) => {
             format!(r#"{{"jsonrpc":"2.0","id":{},"method":"initialize","params":{{"n":{count}}}}}"#, IDS[*id])
         }
@@ -43,7 +44,7 @@ pub fn line(line: &Line, count: usize) -> String {
         Line::Cancel(id) => {
             format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{}}}}}"#, IDS[*id])
         }
-        Line::Answer(id) => format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, IDS[*id]),
+        Line::Answer(id) => answer_to(IDS[*id]),
         Line::Broken(id) => format!(r#"{{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{{]}}"#, IDS[*id]),
         Line::Noise => "{\"nonsense\"".to_owned(),
         Line::Long(id) => {
@@ -52,17 +53,26 @@ pub fn line(line: &Line, count: usize) -> String {
         Line::Batch(one, two) => {
             format!("[{},{}]", request(IDS[*one], Method::Call, count), request(IDS[*two], Method::List, count))
         }
-    };
-    text + "\n"
+    }
+}
+
+/// The client's answer to a question of the server.
+pub fn answer_to(id: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)
 }
 
 fn request(id: &str, method: Method, count: usize) -> String {
     let (name, params) = match method {
-        Method::Call => ("tools/call", format!(r#"{{"n":{count},"_meta":{{"progressToken":0}}}}"#)),
+        Method::Call => ("tools/call", format!(r#"{{"n":{count},"_meta":{{"progressToken":{}}}}}"#, token(count))),
         Method::List => ("tools/list", format!(r#"{{"n":{count}}}"#)),
         Method::Subscribe => ("resources/subscribe", format!(r#"{{"n":{count},"uri":"a:1"}}"#)),
     };
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{name}","params":{params}}}"#)
+}
+
+/// Most progress tokens are used once; some are used again while they are in use.
+fn token(count: usize) -> usize {
+    if count.is_multiple_of(3) { 0 } else { count }
 }
 
 /// The same value has the same key, whatever its spelling.
@@ -82,6 +92,7 @@ pub enum Said {
     Notification,
     /// A notification that carries a null id.
     NullId,
+    /// Progress of the call's own request.
     Progress,
     Ask(usize),
     CancelAsk(usize),
@@ -91,7 +102,8 @@ pub enum Said {
     Long,
 }
 
-const RESULT: &str = r#""result":{"protocolVersion":"2025-11-25"}"#;
+/// The versions that a server may speak: one with batches, and the latest.
+pub const VERSIONS: [&str; 2] = ["2025-03-26", "2025-11-25"];
 
 /// What stands in odd answers instead of a result.
 pub const ODD: [&str; 9] = [
@@ -106,33 +118,41 @@ pub const ODD: [&str; 9] = [
     r#""neither":1"#,
 ];
 
-/// The message, in a response to a call with this body.
-pub fn said(said: &Said, body: &[u8]) -> String {
+/// The message, in a response to a call with this body, from a server of this
+/// version.
+pub fn said(said: &Said, body: &[u8], version: &str) -> String {
     match said {
-        Said::Answer => answer(body),
+        Said::Answer => answer(body, &result(version)),
         Said::Anonymous => r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"m"},"id":null}"#.to_owned(),
-        Said::Other(id) => {
-            format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"protocolVersion":"2025-11-25"}}}}"#, IDS[*id])
-        }
+        Said::Other(id) => format!(r#"{{"jsonrpc":"2.0","id":{},{}}}"#, IDS[*id], result(version)),
         Said::Notification => r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#.to_owned(),
         Said::NullId => r#"{"jsonrpc":"2.0","id":null,"method":"notifications/message"}"#.to_owned(),
-        Said::Progress => {
-            r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":0,"progress":1}}"#
-                .to_owned()
-        }
+        Said::Progress => progress(body),
         Said::Ask(id) => format!(r#"{{"jsonrpc":"2.0","id":{},"method":"sampling/createMessage"}}"#, IDS[*id]),
         Said::CancelAsk(id) => {
             format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{}}}}}"#, IDS[*id])
         }
-        Said::Odd(kind) => answer(body).replace(RESULT, ODD[*kind]),
+        Said::Odd(kind) => answer(body, ODD[*kind]),
         Said::Garbage => "{garbage".to_owned(),
         Said::Long => "x".repeat(500),
     }
 }
 
-/// The good answer to a request with this body; nothing to anything else.
-fn answer(body: &[u8]) -> String {
+fn result(version: &str) -> String {
+    format!(r#""result":{{"protocolVersion":"{version}"}}"#)
+}
+
+/// An answer to a request with this body; nothing to anything else.
+fn answer(body: &[u8], outcome: &str) -> String {
     let Ok(body) = serde_json::from_slice::<Value>(body) else { return String::new() };
     let (Some(id), Some(_)) = (body.get("id"), body.get("method")) else { return String::new() };
-    format!(r#"{{"jsonrpc":"2.0","id":{id},{RESULT}}}"#)
+    format!(r#"{{"jsonrpc":"2.0","id":{id},{outcome}}}"#)
+}
+
+fn progress(body: &[u8]) -> String {
+    let body = serde_json::from_slice::<Value>(body).unwrap_or_default();
+    let token = body["params"]["_meta"]["progressToken"].as_u64().unwrap_or(0);
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":1}}}}"#
+    )
 }

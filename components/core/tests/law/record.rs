@@ -1,10 +1,10 @@
 //! A run as a log of `(Time, Fact)` and what the machine said to each, and the
 //! ways in which the same log can be played again.
 
+use super::client::{Books, ClientKind};
 use bytes::Bytes;
-use http::{Request, Response, response::Parts};
-use mcp_proxy_core::{Blame, CallError, CallId, Config, Input, Output, Proxy, Side, Sink, Time, Transport};
-use std::collections::BTreeSet;
+use http::{Request, Response, request, response};
+use mcp_proxy_core::{Blame, CallError, CallId, Config, ExchangeId, Input, Output, Proxy, Side, Sink, Time, Transport};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -17,11 +17,13 @@ pub enum Fact {
     Tick,
     Bytes(Vec<u8>),
     Eof,
-    Head(CallId, Parts),
+    Request(ExchangeId, Box<request::Parts>, Bytes),
+    Gone(ExchangeId),
+    Head(CallId, Box<response::Parts>),
     Chunk(CallId, Vec<u8>),
     End(CallId),
     Failed(CallId, CallError),
-    Flushed(usize),
+    Flushed(Sink, usize),
     Stop,
     Shutdown,
 }
@@ -32,11 +34,13 @@ impl Fact {
             Self::Tick => Input::Tick,
             Self::Bytes(bytes) => Input::Bytes(Side::Client, bytes),
             Self::Eof => Input::Eof(Side::Client),
-            Self::Head(id, parts) => Input::Head(*id, parts.clone()),
+            Self::Request(id, parts, body) => Input::Request(*id, (**parts).clone(), body.clone()),
+            Self::Gone(id) => Input::Gone(*id),
+            Self::Head(id, parts) => Input::Head(*id, (**parts).clone()),
             Self::Chunk(id, chunk) => Input::Chunk(*id, chunk),
             Self::End(id) => Input::End(*id),
             Self::Failed(id, error) => Input::Failed(*id, *error, "in words"),
-            Self::Flushed(count) => Input::Flushed(Sink::Side(Side::Client), *count),
+            Self::Flushed(sink, count) => Input::Flushed(*sink, *count),
             Self::Stop => Input::Stop,
             Self::Shutdown => Input::Shutdown,
         }
@@ -75,21 +79,43 @@ pub struct Record {
     /// The same, for those who look inside.
     pub commands: Vec<Vec<Command>>,
     pub seed: u64,
+    /// What the client was owed, and what it got.
+    pub books: Books,
 }
 
 /// An [`Output`] that can be kept.
 #[derive(Debug, Clone)]
 pub enum Command {
-    Write(Vec<u8>),
+    Write(Bytes),
     Call(CallId, Box<Request<Bytes>>),
     Cancel(CallId),
+    Respond(ExchangeId, Box<response::Parts>),
+    Send(ExchangeId, Bytes),
+    Finish(ExchangeId),
+    Abort(ExchangeId),
     Note(Blame),
     Exit,
 }
 
+impl From<Output> for Command {
+    fn from(output: Output) -> Self {
+        match output {
+            Output::Write(Side::Client, bytes) => Self::Write(bytes),
+            Output::Call(id, request) => Self::Call(id, Box::new(request)),
+            Output::Cancel(id) => Self::Cancel(id),
+            Output::Respond(id, parts) => Self::Respond(id, Box::new(parts)),
+            Output::Send(id, bytes) => Self::Send(id, bytes),
+            Output::Finish(id) => Self::Finish(id),
+            Output::Abort(id) => Self::Abort(id),
+            Output::Note(note) => Self::Note(note.blame()),
+            Output::Exit(_) => Self::Exit,
+        }
+    }
+}
+
 impl Record {
     pub fn new(config: Config, seed: u64) -> Self {
-        Self { config, log: Vec::new(), said: Vec::new(), commands: Vec::new(), seed }
+        Self { config, log: Vec::new(), said: Vec::new(), commands: Vec::new(), seed, books: Books::default() }
     }
 
     pub fn machine(&self) -> Proxy {
@@ -107,6 +133,13 @@ impl Record {
 
     pub fn blamed(&self, blame: Blame) -> usize {
         self.commands.iter().flatten().filter(|command| matches!(command, Command::Note(who) if *who == blame)).count()
+    }
+
+    /// The same log, with all bytes in pieces of these sizes.
+    pub fn cut(&self, sizes: &[usize]) -> Self {
+        let pieces =
+            |(at, fact): &(Time, Fact)| fact.cut(sizes).into_iter().map(|piece| (*at, piece)).collect::<Vec<_>>();
+        Self { log: self.log.iter().flat_map(pieces).collect(), ..self.clone() }
     }
 
     pub fn replay(&self) -> Vec<String> {
@@ -140,29 +173,26 @@ impl Record {
         said
     }
 
-    /// The same log, and after every command that ends a call, facts about it.
+    /// The same log, and again and again facts about calls and exchanges that are
+    /// over.
     pub fn replay_with_late_facts(&self) -> Vec<String> {
         let mut proxy = self.machine();
         let mut said = Vec::new();
-        let mut over = BTreeSet::new();
+        let mut late = Vec::new();
         for (at, fact) in &self.log {
             proxy.handle(*at, fact.input());
+            if let Fact::Gone(id) = fact {
+                late.extend(about_exchange(*id));
+            }
             for output in drain(&mut proxy) {
-                if let Output::Cancel(id) = &output {
-                    over.insert(*id);
+                match &output {
+                    Output::Cancel(id) => late.extend(about_call(*id)),
+                    Output::Abort(id) => late.extend(about_exchange(*id)),
+                    _ => {}
                 }
                 said.push(format!("{output:?}"));
             }
-            for id in &over {
-                for late in [
-                    Fact::Chunk(*id, b"data: {}\n\n".to_vec()),
-                    head(*id, 404, &[]),
-                    Fact::End(*id),
-                    Fact::Failed(*id, CallError::Refused),
-                ] {
-                    proxy.handle(*at, late.input());
-                }
-            }
+            late.iter().for_each(|late| proxy.handle(*at, late.input()));
         }
         said.extend(drain(&mut proxy).into_iter().map(|output| format!("{output:?}")));
         said
@@ -181,17 +211,31 @@ impl Record {
     }
 }
 
+fn about_call(id: CallId) -> [Fact; 4] {
+    let chunk = Fact::Chunk(id, b"data: {}\n\n".to_vec());
+    [chunk, head(id, 404, &[]), Fact::End(id), Fact::Failed(id, CallError::Refused)]
+}
+
+fn about_exchange(id: ExchangeId) -> [Fact; 2] {
+    [Fact::Flushed(Sink::Exchange(id), 7), Fact::Gone(id)]
+}
+
 fn show(fact: &Fact) -> String {
     match fact {
         Fact::Bytes(bytes) => format!("client {:?}", String::from_utf8_lossy(bytes)),
         Fact::Chunk(id, bytes) => format!("chunk {} {:?}", id.0, String::from_utf8_lossy(bytes)),
+        Fact::Request(id, parts, body) => {
+            let last = parts.headers.get("last-event-id");
+            format!("exchange {} {} {last:?} {:?}", id.0, parts.method, String::from_utf8_lossy(body))
+        }
         Fact::Head(id, parts) => format!("head {} {} {:?}", id.0, parts.status, parts.headers),
         other => format!("{other:?}"),
     }
 }
 
-pub fn config(transport: Transport) -> Config {
+pub fn config(client: ClientKind, transport: Transport) -> Config {
     let mut config = Config::new("http://server.test/mcp").unwrap();
+    config.client = client.transport();
     config.transport = transport;
     config.max_message = MAX_MESSAGE;
     config.request_timeout = Some(Duration::from_secs(20));
@@ -203,7 +247,7 @@ pub fn head(id: CallId, status: u16, headers: &[(&str, &str)]) -> Fact {
     for (name, value) in headers {
         response = response.header(*name, *value);
     }
-    Fact::Head(id, response.body(()).unwrap().into_parts().0)
+    Fact::Head(id, Box::new(response.body(()).unwrap().into_parts().0))
 }
 
 pub fn drain(proxy: &mut Proxy) -> Vec<Output> {
@@ -218,7 +262,7 @@ pub fn called(output: Output) -> Option<CallId> {
 
 /// How long a machine of this seed waits before each retry.
 pub fn retry_waits(seed: u64) -> Vec<u64> {
-    let mut proxy = Proxy::new(&config(Transport::Auto), seed, Time(0));
+    let mut proxy = Proxy::new(&config(ClientKind::Lines, Transport::Auto), seed, Time(0));
     proxy.handle(Time(0), Input::Bytes(Side::Client, b"{\"id\":1,\"method\":\"tools/call\"}\n"));
     let (mut now, mut waits) = (Time(0), Vec::new());
     loop {
