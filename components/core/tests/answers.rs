@@ -21,10 +21,7 @@ fn an_answer_is_relayed_byte_for_byte() {
 
 #[test]
 fn an_event_stream_brings_notifications_then_the_answer() {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
-    bench.sse(call);
+    let (mut bench, call) = Bench::streaming();
     bench.event(call, &note("notifications/message"));
     bench.wrote(&note("notifications/message"));
     bench.event(call, &result("1"));
@@ -36,10 +33,8 @@ fn an_event_stream_brings_notifications_then_the_answer() {
 #[test]
 fn string_and_number_ids_are_different_requests() {
     let mut bench = Bench::open();
-    bench.say(&tool("\"1\""));
-    let text = bench.called("POST tools/call \"1\"");
-    bench.say(&tool("1"));
-    let number = bench.called("POST tools/call 1");
+    let text = bench.calls("\"1\"");
+    let number = bench.calls("1");
     bench.json(number, &result("1"));
     bench.wrote(&result("1"));
     bench.json(text, &result("\"1\""));
@@ -76,8 +71,7 @@ fn answers_come_in_any_order() {
 #[test]
 fn an_answer_on_another_stream_is_taken_and_its_own_stream_forgotten() {
     let (mut bench, listen) = Bench::listening();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     bench.event(listen, &result("1"));
     bench.wrote(&result("1"));
     bench.json(call, &result("1"));
@@ -87,10 +81,7 @@ fn an_answer_on_another_stream_is_taken_and_its_own_stream_forgotten() {
 
 #[test]
 fn a_second_answer_is_dropped() {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
-    bench.sse(call);
+    let (mut bench, call) = Bench::streaming();
     bench.event(call, &result("1"));
     bench.wrote(&result("1"));
     bench.event(call, &result("1"));
@@ -101,8 +92,7 @@ fn a_second_answer_is_dropped() {
 #[test]
 fn an_error_body_without_id_answers_the_request_that_was_posted() {
     let mut bench = Bench::open();
-    bench.say(&tool("7"));
-    let call = bench.called("POST tools/call 7");
+    let call = bench.calls("7");
     bench.status(call, 400, r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request"},"id":null}"#);
     let error = bench.error("7");
     assert_eq!((&error["code"], &error["message"]), (&(-32000).into(), &"Bad Request".into()));
@@ -112,8 +102,7 @@ fn an_error_body_without_id_answers_the_request_that_was_posted() {
 #[test]
 fn an_error_event_without_id_answers_the_request_of_its_stream() {
     let mut bench = Bench::open();
-    bench.say(&tool("7"));
-    let call = bench.called("POST tools/call 7");
+    let call = bench.calls("7");
     bench.sse(call);
     bench.event(call, r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"m"},"id":null}"#);
     assert_eq!(bench.error("7")["code"], -1);
@@ -137,9 +126,7 @@ fn no_line_with_a_null_id_reaches_the_client() {
 fn other_statuses_become_errors_that_name_them() {
     let cases = [(401, "no"), (403, "no"), (405, "no"), (409, "yes"), (500, "maybe"), (502, "maybe"), (503, "maybe")];
     for (status, delivered) in cases {
-        let mut bench = Bench::open();
-        bench.say(&tool("1"));
-        let call = bench.called("POST tools/call 1");
+        let (mut bench, call) = Bench::calling();
         bench.status(call, status, "<p>no</p>");
         let error = bench.error_delivered("1", delivered);
         assert_eq!(error["data"]["httpStatus"], status);
@@ -151,14 +138,11 @@ fn other_statuses_become_errors_that_name_them() {
 
 #[test]
 fn media_types_are_compared_without_case_and_parameters() {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let (mut bench, call) = Bench::calling();
     bench.head(call, 200, &[("content-type", "Application/JSON; charset=utf-8")]);
     bench.body(call, &result("1"));
     bench.wrote(&result("1"));
-    bench.say(&tool("2"));
-    let call = bench.called("POST tools/call 2");
+    let call = bench.calls("2");
     bench.head(call, 200, &[("content-type", "Text/Event-Stream;charset=UTF-8")]);
     bench.event(call, &result("2"));
     bench.wrote(&result("2"));
@@ -168,9 +152,7 @@ fn media_types_are_compared_without_case_and_parameters() {
 #[test]
 fn a_success_that_is_no_answer_is_an_error() {
     for body in ["<html>login</html>", "", "{}", "[]", r#"{"jsonrpc":"2.0","method":"n"}"#] {
-        let mut bench = Bench::open();
-        bench.say(&tool("1"));
-        let call = bench.called("POST tools/call 1");
+        let (mut bench, call) = Bench::calling();
         bench.head(call, 200, &[("content-type", "text/html")]);
         bench.body(call, body);
         if body.contains("method") {
@@ -183,9 +165,7 @@ fn a_success_that_is_no_answer_is_an_error() {
 
 #[test]
 fn an_answer_with_a_null_result_is_an_answer() {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let (mut bench, call) = Bench::calling();
     bench.json(call, r#"{"jsonrpc":"2.0","id":1,"result":null}"#);
     bench.wrote(r#"{"jsonrpc":"2.0","id":1,"result":null}"#);
     bench.silent();
@@ -193,9 +173,7 @@ fn an_answer_with_a_null_result_is_an_answer() {
 
 #[test]
 fn an_array_body_brings_several_answers() {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let one = bench.called("POST tools/call 1");
+    let (mut bench, one) = Bench::calling();
     bench.say(&tool("2"));
     bench.called("POST tools/call 2");
     bench.json(one, &format!("[{},{}]", result("2"), result("1")));
@@ -208,10 +186,7 @@ fn an_array_body_brings_several_answers() {
 
 #[test]
 fn a_request_of_the_server_inside_a_call_goes_to_the_client_and_its_answer_back() {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
-    bench.sse(call);
+    let (mut bench, call) = Bench::streaming();
     bench.event(call, &request("\"q\"", "sampling/createMessage"));
     bench.wrote(&request("\"q\"", "sampling/createMessage"));
     bench.say(&result("\"q\""));
@@ -226,8 +201,7 @@ fn a_request_of_the_server_inside_a_call_goes_to_the_client_and_its_answer_back(
 #[test]
 fn a_request_of_the_server_may_have_the_id_of_an_open_call() {
     let (mut bench, listen) = Bench::listening();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     bench.event(listen, &request("1", "ping"));
     bench.wrote(&request("1", "ping"));
     bench.say(&result("1"));
@@ -322,9 +296,7 @@ fn configured_headers_go_with_every_call_but_cannot_displace_ours() {
 
 #[test]
 fn a_body_of_known_length_is_the_answer_before_its_end_is_told() {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let (mut bench, call) = Bench::calling();
     let body = br#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
     let length = body.len().to_string();
     bench.head(call, 200, &[("content-type", "application/json"), ("content-length", &length)]);
@@ -343,9 +315,7 @@ fn a_body_of_known_length_is_the_answer_before_its_end_is_told() {
 fn bytes_beyond_the_announced_length_do_not_belong_to_the_body() {
     let answer = result("1");
     for pieces in [vec![format!("{answer}{answer}")], vec![answer.clone(), answer.clone()]] {
-        let mut bench = Bench::open();
-        bench.say(&tool("1"));
-        let call = bench.called("POST tools/call 1");
+        let (mut bench, call) = Bench::calling();
         let length = answer.len().to_string();
         bench.head(call, 200, &[("content-type", "application/json"), ("content-length", &length)]);
         pieces.iter().for_each(|piece| bench.chunk(call, piece));
@@ -356,9 +326,7 @@ fn bytes_beyond_the_announced_length_do_not_belong_to_the_body() {
 
 #[test]
 fn the_announced_length_of_an_encoded_body_is_not_that_of_the_message() {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let (mut bench, call) = Bench::calling();
     bench.head(
         call,
         200,
@@ -380,9 +348,7 @@ fn an_error_that_is_not_one_of_json_rpc_is_answered_by_us() {
         r#"{"jsonrpc":"2.0","id":1,"error":{"code":"x","message":"m"}}"#,
     ];
     for (status, body) in [200, 400, 401, 403, 500].into_iter().flat_map(|status| bodies.map(|body| (status, body))) {
-        let mut bench = Bench::open();
-        bench.say(&tool("1"));
-        let call = bench.called("POST tools/call 1");
+        let (mut bench, call) = Bench::calling();
         bench.status(call, status, body);
         let error = bench.error("1");
         assert!(error["code"].is_i64() && error["message"].is_string(), "{status} {body}: {error}");
@@ -398,9 +364,7 @@ fn an_answer_that_lacks_its_version_or_says_too_much_is_put_right() {
         r#"{"jsonrpc":"2.0","id":1,"result":{"a":1},"error":null}"#,
     ];
     for body in bodies {
-        let mut bench = Bench::open();
-        bench.say(&tool("1"));
-        let call = bench.called("POST tools/call 1");
+        let (mut bench, call) = Bench::calling();
         bench.json(call, body);
         let line: serde_json::Value = serde_json::from_str(&bench.line()).unwrap();
         assert_eq!(line, serde_json::json!({ "jsonrpc": "2.0", "id": 1, "result": { "a": 1 } }), "{body}");
@@ -411,9 +375,7 @@ fn an_answer_that_lacks_its_version_or_says_too_much_is_put_right() {
 fn a_challenge_is_told_in_words_and_whole() {
     let challenge = r#"Bearer error="invalid_token", error_description="It expired", scope="a b""#;
     for status in [401, 403] {
-        let mut bench = Bench::open();
-        bench.say(&tool("1"));
-        let call = bench.called("POST tools/call 1");
+        let (mut bench, call) = Bench::calling();
         bench.head(call, status, &[("www-authenticate", challenge)]);
         bench.body(call, "");
         let error = bench.error_delivered("1", "no");
@@ -426,13 +388,11 @@ fn a_challenge_is_told_in_words_and_whole() {
 #[test]
 fn every_exchange_is_noted_once_where_that_is_asked_for() {
     let mut bench = Bench::open_with(|config| config.trace = true);
-    bench.say(&tool("7"));
-    let call = bench.called("POST tools/call 7");
+    let call = bench.calls("7");
     bench.wait(12);
     bench.json(call, &result("7"));
     bench.wrote(&result("7"));
-    bench.say(&tool("8"));
-    let call = bench.called("POST tools/call 8");
+    let call = bench.calls("8");
     bench.fail(call, CallError::Reset);
     bench.error("8");
     let noted = |method: &str, status: Option<u16>, outcome: &Outcome| {

@@ -8,8 +8,7 @@ use mcp_proxy_core::{CallError, CallId};
 #[test]
 fn a_cancelled_request_is_cancelled_at_the_server_and_its_answer_dropped() {
     let mut bench = Bench::open();
-    bench.say(&tool("\"a\""));
-    let call = bench.called("POST tools/call \"a\"");
+    let call = bench.calls("\"a\"");
     bench.say(&cancel("\"a\""));
     let notification = bench.called("POST notifications/cancelled");
     assert_eq!(bench.sent(notification), cancel("\"a\""));
@@ -21,10 +20,7 @@ fn a_cancelled_request_is_cancelled_at_the_server_and_its_answer_dropped() {
 
 #[test]
 fn a_late_answer_on_an_open_stream_is_dropped() {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
-    bench.sse(call);
+    let (mut bench, call) = Bench::streaming();
     bench.say(&cancel("1"));
     let notification = bench.called("POST notifications/cancelled");
     bench.accept(notification);
@@ -36,9 +32,7 @@ fn a_late_answer_on_an_open_stream_is_dropped() {
 
 #[test]
 fn a_held_request_that_is_cancelled_never_leaves() {
-    let mut bench = Bench::new();
-    bench.say(INITIALIZE);
-    let initialize = bench.called("POST initialize 0");
+    let (mut bench, initialize) = Bench::initializing();
     bench.say(&tool("1"));
     bench.say(&cancel("1"));
     bench.opened(initialize, "0", "s1", "2025-11-25");
@@ -47,9 +41,7 @@ fn a_held_request_that_is_cancelled_never_leaves() {
 
 #[test]
 fn a_request_waiting_for_its_retry_that_is_cancelled_never_leaves() {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let (mut bench, call) = Bench::calling();
     bench.fail(call, CallError::Refused);
     bench.say(&cancel("1"));
     bench.wait(1_000_000);
@@ -58,10 +50,7 @@ fn a_request_waiting_for_its_retry_that_is_cancelled_never_leaves() {
 
 #[test]
 fn a_stream_waiting_to_be_resumed_is_let_go_on_cancel() {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
-    bench.sse(call);
+    let (mut bench, call) = Bench::streaming();
     bench.chunk(call, "id: e1\ndata: \n\n");
     bench.end(call);
     bench.say(&cancel("1"));
@@ -83,9 +72,7 @@ fn whatever_becomes_of_a_cancelled_call_it_is_not_sent_again() {
         ("session gone", |bench, call| bench.head(call, 404, &[])),
     ];
     for (name, fate) in fates {
-        let mut bench = Bench::open();
-        bench.say(&tool("1"));
-        let call = bench.called("POST tools/call 1");
+        let (mut bench, call) = Bench::calling();
         bench.say(&cancel("1"));
         let notification = bench.called("POST notifications/cancelled");
         bench.accept(notification);
@@ -105,13 +92,10 @@ fn a_cancel_of_an_unknown_request_is_passed_on() {
 
 #[test]
 fn a_cancelled_id_can_be_used_again() {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let first = bench.called("POST tools/call 1");
+    let (mut bench, first) = Bench::calling();
     bench.say(&cancel("1"));
     bench.called("POST notifications/cancelled");
-    bench.say(&tool("1"));
-    let second = bench.called("POST tools/call 1");
+    let second = bench.calls("1");
     bench.head(first, 500, &[]);
     bench.cancelled(first);
     bench.silent();

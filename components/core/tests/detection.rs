@@ -10,9 +10,7 @@ const JSON_RPC: &str = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"mes
 
 /// The machine's first POST was refused like this; what does it do?
 fn refused(status: u16, body: &str) -> (Bench, CallId) {
-    let mut bench = Bench::new();
-    bench.say(INITIALIZE);
-    let call = bench.called("POST initialize 0");
+    let (mut bench, call) = Bench::initializing();
     bench.status(call, status, body);
     (bench, call)
 }
@@ -75,9 +73,7 @@ fn credentials_and_broken_servers_decide_nothing() {
 
 #[test]
 fn time_that_runs_out_decides_nothing() {
-    let mut bench = Bench::new();
-    bench.say(INITIALIZE);
-    let call = bench.called("POST initialize 0");
+    let (mut bench, call) = Bench::initializing();
     bench.wait_for_deadline();
     bench.cancelled(call);
     bench.error_delivered("0", "maybe");
@@ -119,9 +115,7 @@ fn nothing_found_is_told_with_every_attempt() {
 
 #[test]
 fn a_server_that_has_answered_is_not_doubted_again() {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let (mut bench, call) = Bench::calling();
     bench.status(call, 405, "<html>");
     bench.error("1");
     bench.silent();

@@ -27,8 +27,7 @@ fn eof_before_anything_else_is_an_exit() {
 #[test]
 fn at_eof_open_requests_are_still_answered() {
     let (mut bench, listen) = Bench::listening();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     bench.eof();
     assert!(!bench.wants_client());
     bench.silent();
@@ -42,9 +41,7 @@ fn at_eof_open_requests_are_still_answered() {
 
 #[test]
 fn what_the_drain_time_does_not_bring_is_answered_by_us() {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let (mut bench, call) = Bench::calling();
     bench.eof();
     assert_eq!(bench.wait_for_deadline(), (5000, Why::Drain));
     assert_eq!(bench.error_delivered("1", "maybe")["data"]["phase"], "drain");
@@ -132,10 +129,7 @@ fn at_eof_the_servers_open_questions_are_refused_for_the_client() {
 
 #[test]
 fn questions_during_the_drain_are_refused_for_the_client() {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
-    bench.sse(call);
+    let (mut bench, call) = Bench::streaming();
     bench.eof();
     bench.event(call, &request("8", "roots/list"));
     let answer = bench.called("POST answer 8");
@@ -185,8 +179,7 @@ fn a_whole_run_in_one_pipe_is_answered_before_the_exit() {
 #[test]
 fn a_client_that_is_gone_gets_nothing_and_the_session_is_ended_quickly() {
     let (mut bench, listen) = Bench::listening();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     bench.shutdown();
     let cancelled = [bench.cancelled_any(), bench.cancelled_any()];
     assert_eq!(cancelled, [listen, call]);
@@ -199,8 +192,7 @@ fn a_client_that_is_gone_gets_nothing_and_the_session_is_ended_quickly() {
 #[test]
 fn shutdown_without_a_session_is_an_exit() {
     let mut bench = Bench::new();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     bench.shutdown();
     bench.cancelled(call);
     bench.exited(Exit::Stopped);
@@ -208,9 +200,7 @@ fn shutdown_without_a_session_is_an_exit() {
 
 #[test]
 fn nothing_held_is_sent_after_shutdown() {
-    let mut bench = Bench::new();
-    bench.say(INITIALIZE);
-    let initialize = bench.called("POST initialize 0");
+    let (mut bench, initialize) = Bench::initializing();
     bench.opened(initialize, "0", "s1", "2025-11-25");
     bench.say(INITIALIZED);
     let initialized = bench.called("POST notifications/initialized");
@@ -268,8 +258,7 @@ fn shutdown_during_the_goodbye_says_no_second_one() {
 #[test]
 fn after_the_exit_no_fact_matters() {
     let mut bench = Bench::new();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     bench.shutdown();
     bench.cancelled(call);
     bench.exited(Exit::Stopped);
@@ -285,8 +274,7 @@ fn after_the_exit_no_fact_matters() {
 #[test]
 fn a_stop_answers_what_is_open_and_gives_the_server_a_second() {
     let (mut bench, listen) = Bench::listening();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     bench.fact(Input::Stop);
     let error = bench.error_delivered("1", "maybe");
     assert_eq!(error["message"], "the proxy was told to stop before the answer came");
@@ -300,9 +288,7 @@ fn a_stop_answers_what_is_open_and_gives_the_server_a_second() {
 
 #[test]
 fn a_stop_ends_the_drain_and_shortens_a_goodbye_that_is_under_way() {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let (mut bench, call) = Bench::calling();
     bench.eof();
     bench.fact(Input::Stop);
     bench.error_delivered("1", "maybe");

@@ -4,19 +4,12 @@
 mod common;
 
 use common::*;
-use mcp_proxy_core::{CallError, CallId, Note, Why};
-
-fn tool_call() -> (Bench, CallId) {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
-    (bench, call)
-}
+use mcp_proxy_core::{CallError, Note, Why};
 
 #[test]
 fn a_connection_that_fails_is_tried_again_after_100_200_and_400_ms() {
     for error in [CallError::Refused, CallError::Unresolved, CallError::ConnectTimeout] {
-        let (mut bench, mut call) = tool_call();
+        let (mut bench, mut call) = Bench::calling();
         for wait in [100, 200, 400] {
             bench.fail(call, error);
             let (waited, why) = bench.wait_for_deadline();
@@ -36,7 +29,7 @@ fn a_connection_that_fails_is_tried_again_after_100_200_and_400_ms() {
 
 #[test]
 fn a_retry_that_gets_through_is_nobodys_business() {
-    let (mut bench, call) = tool_call();
+    let (mut bench, call) = Bench::calling();
     bench.fail(call, CallError::Refused);
     bench.wait(110);
     let call = bench.called("POST tools/call 1");
@@ -48,7 +41,7 @@ fn a_retry_that_gets_through_is_nobodys_business() {
 #[test]
 fn what_will_not_get_better_is_not_tried_again() {
     for error in [CallError::Tls, CallError::Denied] {
-        let (mut bench, call) = tool_call();
+        let (mut bench, call) = Bench::calling();
         bench.fail(call, error);
         bench.error_delivered("1", "no");
         bench.silent();
@@ -58,7 +51,7 @@ fn what_will_not_get_better_is_not_tried_again() {
 #[test]
 fn a_tool_call_that_may_have_arrived_is_not_sent_again() {
     for error in [CallError::Reset, CallError::Protocol] {
-        let (mut bench, call) = tool_call();
+        let (mut bench, call) = Bench::calling();
         bench.fail(call, error);
         let failure = bench.error_delivered("1", "maybe");
         assert_eq!(failure["data"]["retrySafe"], false);
@@ -106,7 +99,7 @@ fn a_notification_that_cannot_be_brought_is_noted() {
 #[test]
 fn a_server_that_asks_to_come_back_is_obeyed() {
     for status in [429, 503] {
-        let (mut bench, call) = tool_call();
+        let (mut bench, call) = Bench::calling();
         bench.head(call, status, &[("retry-after", "7")]);
         bench.cancelled(call);
         assert_eq!(bench.wait_for_deadline(), (7000, Why::Retry));
@@ -117,7 +110,7 @@ fn a_server_that_asks_to_come_back_is_obeyed() {
 
 #[test]
 fn a_wait_beyond_the_time_limit_is_an_error_now() {
-    let (mut bench, call) = tool_call();
+    let (mut bench, call) = Bench::calling();
     bench.head(call, 429, &[("retry-after", "301")]);
     bench.cancelled(call);
     assert_eq!(bench.error_delivered("1", "no")["data"]["httpStatus"], 429);
@@ -126,7 +119,7 @@ fn a_wait_beyond_the_time_limit_is_an_error_now() {
 
 #[test]
 fn a_server_that_always_asks_to_come_back_is_given_up() {
-    let (mut bench, mut call) = tool_call();
+    let (mut bench, mut call) = Bench::calling();
     for _ in 0..3 {
         bench.head(call, 503, &[("retry-after", "1")]);
         bench.cancelled(call);
@@ -141,7 +134,7 @@ fn a_server_that_always_asks_to_come_back_is_given_up() {
 
 #[test]
 fn without_retry_after_a_503_is_the_answer() {
-    let (mut bench, call) = tool_call();
+    let (mut bench, call) = Bench::calling();
     bench.status(call, 503, "down");
     bench.error_delivered("1", "maybe");
     bench.silent();
@@ -151,7 +144,7 @@ fn without_retry_after_a_503_is_the_answer() {
 
 #[test]
 fn a_redirect_on_the_same_origin_is_followed() {
-    let (mut bench, call) = tool_call();
+    let (mut bench, call) = Bench::calling();
     bench.head(call, 307, &[("location", "/mcp/")]);
     bench.cancelled(call);
     let next = bench.called("POST tools/call 1");
@@ -167,7 +160,7 @@ fn a_redirect_on_the_same_origin_is_followed() {
 
 #[test]
 fn a_permanent_redirect_is_remembered() {
-    let (mut bench, call) = tool_call();
+    let (mut bench, call) = Bench::calling();
     bench.head(call, 308, &[("location", "https://server.test/mcp")]);
     bench.cancelled(call);
     let next = bench.called("POST tools/call 1");
@@ -181,7 +174,7 @@ fn a_permanent_redirect_is_remembered() {
 
 #[test]
 fn a_redirect_into_nowhere_is_not_where_the_next_request_goes() {
-    let (mut bench, call) = tool_call();
+    let (mut bench, call) = Bench::calling();
     bench.head(call, 307, &[("location", "/nowhere")]);
     bench.cancelled(call);
     let next = bench.called("POST tools/call 1");
@@ -195,7 +188,7 @@ fn a_redirect_into_nowhere_is_not_where_the_next_request_goes() {
 #[test]
 fn a_redirect_to_another_origin_is_an_error_that_names_it() {
     for status in [301, 302, 307, 308] {
-        let (mut bench, call) = tool_call();
+        let (mut bench, call) = Bench::calling();
         bench.head(call, status, &[("location", "https://evil.example:444/x?secret")]);
         bench.cancelled(call);
         let error = bench.error_delivered("1", "no");
@@ -207,7 +200,7 @@ fn a_redirect_to_another_origin_is_an_error_that_names_it() {
 
 #[test]
 fn redirects_in_a_circle_end() {
-    let (mut bench, mut call) = tool_call();
+    let (mut bench, mut call) = Bench::calling();
     for _ in 0..5 {
         bench.head(call, 307, &[("location", URL)]);
         bench.cancelled(call);
@@ -234,7 +227,7 @@ fn the_listening_stream_follows_a_redirect_too() {
 
 #[test]
 fn a_request_without_any_sign_of_life_is_given_up_and_cancelled_at_the_server() {
-    let (mut bench, call) = tool_call();
+    let (mut bench, call) = Bench::calling();
     assert_eq!(bench.wait_for_deadline(), (300_000, Why::Quiet));
     bench.cancelled(call);
     let error = bench.error_delivered("1", "maybe");
@@ -246,7 +239,7 @@ fn a_request_without_any_sign_of_life_is_given_up_and_cancelled_at_the_server() 
 
 #[test]
 fn bytes_on_its_stream_keep_a_request_alive() {
-    let (mut bench, call) = tool_call();
+    let (mut bench, call) = Bench::calling();
     bench.sse(call);
     for _ in 0..10 {
         bench.wait(299_999);
@@ -260,8 +253,7 @@ fn bytes_on_its_stream_keep_a_request_alive() {
 #[test]
 fn no_time_limit_means_none() {
     let mut bench = Bench::open_with(|config| config.request_timeout = None);
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     bench.wait(u64::MAX / 2);
     bench.silent();
     bench.json(call, &result("1"));
@@ -270,7 +262,7 @@ fn no_time_limit_means_none() {
 
 #[test]
 fn the_clock_stands_while_the_client_owes_an_answer() {
-    let (mut bench, call) = tool_call();
+    let (mut bench, call) = Bench::calling();
     bench.sse(call);
     bench.event(call, &request("\"q\"", "elicitation/create"));
     bench.wrote(&request("\"q\"", "elicitation/create"));
@@ -287,7 +279,7 @@ fn the_clock_stands_while_the_client_owes_an_answer() {
 
 #[test]
 fn the_clock_starts_anew_when_the_server_takes_its_question_back() {
-    let (mut bench, call) = tool_call();
+    let (mut bench, call) = Bench::calling();
     bench.say(&tool("2"));
     bench.called("POST tools/call 2");
     bench.sse(call);
@@ -303,8 +295,7 @@ fn the_clock_starts_anew_when_the_server_takes_its_question_back() {
 #[test]
 fn a_late_tick_does_not_send_a_request_only_to_give_it_up() {
     let mut bench = Bench::open_with(|config| config.request_timeout = Some(std::time::Duration::from_millis(500)));
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     bench.fail(call, CallError::Refused);
     bench.now += 60_000;
     bench.fact(mcp_proxy_core::Input::Tick);

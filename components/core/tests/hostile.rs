@@ -5,22 +5,14 @@
 mod common;
 
 use common::*;
-use mcp_proxy_core::{Blame, CallId, Input, Note, Side, Sink};
+use mcp_proxy_core::{Blame, Input, Note, Side, Sink};
 
 /// A tool call that is answered: the session lives.
 fn lives(bench: &mut Bench) {
-    bench.say(&tool("\"after\""));
-    let call = bench.called("POST tools/call \"after\"");
+    let call = bench.calls("\"after\"");
     bench.json(call, &result("\"after\""));
     bench.wrote(&result("\"after\""));
     bench.silent();
-}
-
-fn calling() -> (Bench, CallId) {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
-    (bench, call)
 }
 
 fn numbers(count: usize) -> String {
@@ -35,7 +27,7 @@ fn bad_members(bench: &Bench, wanted: &Note) -> usize {
 
 #[test]
 fn a_batch_of_a_million_numbers_is_one_error_and_one_note() {
-    let (mut bench, call) = calling();
+    let (mut bench, call) = Bench::calling();
     bench.json(call, &numbers(1_000_000));
     bench.error("1");
     assert_eq!(bad_members(&bench, &Note::BadMembers { from: Blame::Server, count: None }), 1);
@@ -44,7 +36,7 @@ fn a_batch_of_a_million_numbers_is_one_error_and_one_note() {
 
 #[test]
 fn a_batch_event_of_numbers_is_one_note_and_the_answer_still_counts() {
-    let (mut bench, call) = calling();
+    let (mut bench, call) = Bench::calling();
     bench.sse(call);
     bench.event(call, &numbers(500));
     bench.event(call, &result("1"));
@@ -83,21 +75,16 @@ fn a_client_s_batch_of_numbers_is_one_note() {
 
 #[test]
 fn a_protocol_version_that_is_too_long_is_shown_to_the_client_and_not_sent_back() {
-    let mut bench = Bench::new();
-    bench.say(INITIALIZE);
-    let call = bench.called("POST initialize 0");
+    let (mut bench, call) = Bench::initializing();
     bench.opened(call, "0", "s1", &"9".repeat(200_000));
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     assert_eq!(bench.header(call, "mcp-session-id"), Some("s1"));
     assert_eq!(bench.header(call, "mcp-protocol-version"), None);
 }
 
 #[test]
 fn a_session_id_that_is_too_long_is_an_error_that_names_it() {
-    let mut bench = Bench::new();
-    bench.say(INITIALIZE);
-    let call = bench.called("POST initialize 0");
+    let (mut bench, call) = Bench::initializing();
     let long = "s".repeat(150_000);
     bench.head(call, 200, &[("content-type", "application/json"), ("mcp-session-id", &long)]);
     bench.cancelled(call);
@@ -109,22 +96,21 @@ fn a_session_id_that_is_too_long_is_an_error_that_names_it() {
 
 #[test]
 fn cookies_that_are_too_long_together_are_not_all_sent_back() {
-    let (mut bench, call) = calling();
+    let (mut bench, call) = Bench::calling();
     let cookies: Vec<String> = (0..32).map(|n| format!("c{n}={}", "x".repeat(4000))).collect();
     let mut headers = vec![("content-type", "application/json")];
     headers.extend(cookies.iter().map(|cookie| ("set-cookie", cookie.as_str())));
     bench.head(call, 200, &headers);
     bench.body(call, &result("1"));
     bench.wrote(&result("1"));
-    bench.say(&tool("2"));
-    let call = bench.called("POST tools/call 2");
+    let call = bench.calls("2");
     let sent = bench.header(call, "cookie").unwrap_or_default();
     assert!(sent.starts_with("c0=") && sent.len() < 10_000, "{} bytes", sent.len());
 }
 
 #[test]
 fn an_endpoint_or_a_redirect_that_is_too_long_is_an_error() {
-    let (mut bench, call) = calling();
+    let (mut bench, call) = Bench::calling();
     bench.head(call, 307, &[("location", &format!("/{}", "x".repeat(20_000)))]);
     bench.cancelled(call);
     bench.error("1");
@@ -145,7 +131,7 @@ fn a_request_with_a_long_id_is_refused_by_it() {
 
 #[test]
 fn a_question_with_a_long_id_is_dropped() {
-    let (mut bench, call) = calling();
+    let (mut bench, call) = Bench::calling();
     bench.sse(call);
     for n in 0..100 {
         bench.event(call, &request(&format!("\"{n}{}\"", "q".repeat(10_000)), "ping"));
@@ -158,7 +144,7 @@ fn a_question_with_a_long_id_is_dropped() {
 
 #[test]
 fn a_server_that_asks_on_and_takes_no_answer_gets_no_more() {
-    let (mut bench, call) = calling();
+    let (mut bench, call) = Bench::calling();
     bench.sse(call);
     for id in 0..12_000 {
         bench.event(call, &request(&id.to_string(), "sampling/createMessage"));
@@ -189,7 +175,7 @@ fn a_client_is_not_read_while_the_server_takes_none_of_its_notifications() {
 
 #[test]
 fn a_stream_that_asks_to_be_reopened_at_once_is_reopened_ever_more_slowly() {
-    let (mut bench, call) = calling();
+    let (mut bench, call) = Bench::calling();
     bench.sse(call);
     let mut stream = call;
     let mut waits = Vec::new();

@@ -3,29 +3,13 @@
 
 mod common;
 
+use common::sse::{endpoint, open_with};
 use common::*;
-use mcp_proxy_core::{CallId, Config, KeepAlive, Note, Transport, Why};
+use mcp_proxy_core::{CallId, Config, KeepAlive, Note, Why};
 use std::time::Duration;
 
-/// A machine with an open HTTP+SSE session, and its stream.
-fn open_sse(set: impl FnOnce(&mut Config)) -> (Bench, CallId) {
-    let mut bench = Bench::with(|config| {
-        config.transport = Transport::Sse;
-        set(config);
-    });
-    bench.say(INITIALIZE);
-    let stream = bench.called("GET");
-    handshake(&mut bench, stream, "POST initialize 0");
-    bench.wrote(&initialize_result("0", "2024-11-05"));
-    bench.say(INITIALIZED);
-    let initialized = bench.called("POST notifications/initialized");
-    bench.accept(initialized);
-    (bench, stream)
-}
-
 fn handshake(bench: &mut Bench, stream: CallId, initialize: &str) {
-    bench.sse(stream);
-    bench.chunk(stream, "event: endpoint\ndata: /m\n\n");
+    endpoint(bench, stream, "/m");
     let call = bench.called(initialize);
     bench.accept(call);
     let id = bench.rpc_id(call);
@@ -48,7 +32,7 @@ fn reopened(bench: &mut Bench, stream: CallId) {
 
 #[test]
 fn without_a_cut_nothing_is_asked() {
-    let (mut bench, _) = open_sse(|_| {});
+    let (mut bench, _) = open_with(|_| {});
     assert_eq!(bench.deadline(), None);
     bench.wait(3_600_000);
     bench.silent();
@@ -71,7 +55,7 @@ fn the_tick_that_opens_a_session_asks_for_the_sign_of_life_that_is_due() {
 
 #[test]
 fn an_idle_cut_is_learnt_and_then_avoided() {
-    let (mut bench, stream) = open_sse(|_| {});
+    let (mut bench, stream) = open_with(|_| {});
     bench.wait(60_000);
     bench.end(stream);
     let stream = reopens(&mut bench, 1_000);
@@ -91,7 +75,7 @@ fn an_idle_cut_is_learnt_and_then_avoided() {
 
 #[test]
 fn a_fixed_pulse_counts_from_the_last_word_of_the_server() {
-    let (mut bench, stream) = open_sse(|config| config.keep_alive = KeepAlive::Every(Duration::from_secs(20)));
+    let (mut bench, stream) = open_with(|config| config.keep_alive = KeepAlive::Every(Duration::from_secs(20)));
     bench.wait(15_000);
     bench.chunk(stream, ": still here\n\n");
     assert_eq!(bench.wait_for_deadline(), (20_000, Why::KeepAlive));
@@ -101,7 +85,7 @@ fn a_fixed_pulse_counts_from_the_last_word_of_the_server() {
 
 #[test]
 fn a_server_that_does_not_know_ping_is_alive_all_the_same() {
-    let (mut bench, stream) = open_sse(|config| config.keep_alive = KeepAlive::Every(Duration::from_secs(20)));
+    let (mut bench, stream) = open_with(|config| config.keep_alive = KeepAlive::Every(Duration::from_secs(20)));
     bench.wait(20_000);
     let ping = bench.called("POST ping ours");
     bench.accept(ping);
@@ -113,9 +97,8 @@ fn a_server_that_does_not_know_ping_is_alive_all_the_same() {
 
 #[test]
 fn a_stream_that_says_nothing_to_a_ping_is_dead_and_replaced() {
-    let (mut bench, stream) = open_sse(|config| config.keep_alive = KeepAlive::Every(Duration::from_secs(60)));
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let (mut bench, stream) = open_with(|config| config.keep_alive = KeepAlive::Every(Duration::from_secs(60)));
+    let call = bench.calls("1");
     bench.accept(call);
     bench.wait(60_000);
     let ping = bench.called("POST ping ours");
@@ -146,7 +129,7 @@ fn nothing_is_asked_when_the_client_has_left_or_there_is_no_session() {
     let every = |config: &mut Config| config.keep_alive = KeepAlive::Every(Duration::from_secs(1));
     let bench = Bench::with(every);
     assert_eq!(bench.deadline(), None);
-    let (mut bench, stream) = open_sse(every);
+    let (mut bench, stream) = open_with(every);
     bench.say(&tool("1"));
     bench.called("POST tools/call 1");
     bench.eof();
@@ -158,7 +141,7 @@ fn nothing_is_asked_when_the_client_has_left_or_there_is_no_session() {
 
 #[test]
 fn a_session_that_ends_again_and_again_is_opened_ever_more_slowly_and_then_on_demand() {
-    let (mut bench, mut stream) = open_sse(|_| {});
+    let (mut bench, mut stream) = open_with(|_| {});
     for wait in [1_000, 2_000, 4_000, 8_000, 16_000, 30_000] {
         bench.end(stream);
         stream = reopens(&mut bench, wait);
@@ -174,7 +157,7 @@ fn a_session_that_ends_again_and_again_is_opened_ever_more_slowly_and_then_on_de
 
 #[test]
 fn a_session_that_lasted_is_opened_again_at_once() {
-    let (mut bench, mut stream) = open_sse(|config| config.keep_alive = KeepAlive::Off);
+    let (mut bench, mut stream) = open_with(|config| config.keep_alive = KeepAlive::Off);
     for _ in 0..20 {
         bench.wait(60_000);
         bench.end(stream);
@@ -185,7 +168,7 @@ fn a_session_that_lasted_is_opened_again_at_once() {
 
 #[test]
 fn a_server_that_is_gone_is_knocked_at_a_bounded_number_of_times() {
-    let (mut bench, stream) = open_sse(|_| {});
+    let (mut bench, stream) = open_with(|_| {});
     bench.end(stream);
     let mut knocks = 0;
     while bench.deadline().is_some() {
@@ -201,9 +184,8 @@ fn a_server_that_is_gone_is_knocked_at_a_bounded_number_of_times() {
 
 #[test]
 fn after_a_sleep_of_the_machine_nobody_is_blamed_and_streams_are_looked_after() {
-    let (mut bench, stream) = open_sse(|_| {});
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let (mut bench, stream) = open_with(|_| {});
+    let call = bench.calls("1");
     bench.accept(call);
     bench.now += 8 * 3_600_000;
     bench.fact(mcp_proxy_core::Input::Tick);

@@ -41,15 +41,13 @@ fn a_line_at_the_limit_passes_and_one_over_it_is_refused_by_its_id() {
 #[test]
 fn an_event_over_the_limit_is_an_error_for_its_request() {
     let mut bench = small();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     bench.sse(call);
     bench.event(call, &padded_result("1", MAX + 1));
     let error = bench.error_delivered("1", "yes");
     assert!(error["message"].as_str().unwrap().contains("400"), "{error}");
     bench.cancelled(call);
-    bench.say(&tool("2"));
-    let call = bench.called("POST tools/call 2");
+    let call = bench.calls("2");
     bench.sse(call);
     bench.event(call, &padded_result("2", MAX));
     bench.wrote(&padded_result("2", MAX));
@@ -59,16 +57,14 @@ fn an_event_over_the_limit_is_an_error_for_its_request() {
 #[test]
 fn a_body_over_the_limit_is_an_error_for_its_request() {
     let mut bench = small();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     bench.head(call, 200, &[("content-type", "application/json")]);
     bench.chunk(call, &padded_result("1", MAX + 1)[..300]);
     bench.silent();
     bench.chunk(call, &padded_result("1", MAX + 1)[300..]);
     bench.error_delivered("1", "yes");
     bench.cancelled(call);
-    bench.say(&tool("2"));
-    let call = bench.called("POST tools/call 2");
+    let call = bench.calls("2");
     bench.json(call, &padded_result("2", MAX));
     bench.wrote(&padded_result("2", MAX));
     bench.silent();
@@ -77,8 +73,7 @@ fn a_body_over_the_limit_is_an_error_for_its_request() {
 #[test]
 fn an_event_of_empty_data_lines_is_bounded_too() {
     let mut bench = small();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     bench.sse(call);
     bench.chunk(call, format!("data: {}\n", result("1")));
     for _ in 0..MAX {
@@ -103,10 +98,7 @@ fn an_event_over_the_limit_on_the_listening_stream_costs_only_itself() {
 
 #[test]
 fn a_large_message_passes() {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
-    bench.sse(call);
+    let (mut bench, call) = Bench::streaming();
     let answer = padded_result("1", 9 << 20);
     for chunk in format!("data: {answer}\n\n").as_bytes().chunks(1 << 16) {
         assert!(bench.wants(call));
@@ -134,8 +126,7 @@ fn the_server_is_not_read_while_stdout_is_full() {
 #[test]
 fn a_request_does_not_expire_because_the_client_does_not_read() {
     let (mut bench, listen) = Bench::listening();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     bench.sse(call);
     bench.event(listen, &note(&"n".repeat(2 << 20)));
     let unwritten = bench.line().len();
@@ -211,9 +202,7 @@ fn questions_of_the_server_without_end_are_refused() {
 
 #[test]
 fn a_stalled_stdout_does_not_stop_the_exit() {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let (mut bench, call) = Bench::calling();
     bench.json(call, &padded_result("1", 2 << 20));
     bench.line();
     bench.eof();

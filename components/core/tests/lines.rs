@@ -41,9 +41,7 @@ fn a_line_that_is_not_utf8_is_refused_by_its_id() {
 
 #[test]
 fn an_id_in_use_is_refused_and_the_first_request_goes_on() {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let (mut bench, call) = Bench::calling();
     bench.say(&tool("1"));
     assert_eq!(bench.error_delivered("1", "no")["code"], -32600);
     bench.silent();

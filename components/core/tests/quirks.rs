@@ -29,8 +29,7 @@ fn any_success_confirms_a_notification() {
 fn an_error_body_without_id_is_the_answer_to_its_request() {
     let body = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request"}}"#;
     let ask = |mut bench: Bench| {
-        bench.say(&tool("7"));
-        let call = bench.called("POST tools/call 7");
+        let call = bench.calls("7");
         bench.status(call, 400, body);
         bench.error("7")["message"].as_str().unwrap().to_owned()
     };
@@ -67,8 +66,7 @@ fn json_on_several_data_lines_becomes_one_line() {
     let event = "data: {\"jsonrpc\":\"2.0\",\ndata: \"id\":1,\ndata: \"result\":{}}\n\n";
     for (bench, read) in [(open(|_| {}), true), (open(|quirks| quirks.pretty_json = false), false)] {
         let mut bench = bench;
-        bench.say(&tool("1"));
-        let call = bench.called("POST tools/call 1");
+        let call = bench.calls("1");
         bench.sse(call);
         bench.chunk(call, event);
         if read {
@@ -84,8 +82,7 @@ fn line_separators_inside_json_are_escaped() {
     let text = "a\u{2028}b\u{2029}c";
     for (bench, want) in [(open(|_| {}), "a\\u2028b\\u2029c"), (open(|quirks| quirks.line_separators = false), text)] {
         let mut bench = bench;
-        bench.say(&tool("1"));
-        let call = bench.called("POST tools/call 1");
+        let call = bench.calls("1");
         bench.json(call, &format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{text}"}}"#));
         bench.wrote(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{want}"}}"#));
     }
@@ -95,8 +92,7 @@ fn line_separators_inside_json_are_escaped() {
 fn a_late_answer_to_a_cancelled_request_is_dropped() {
     for (bench, passed) in [(open(|_| {}), false), (open(|quirks| quirks.late_answers = false), true)] {
         let mut bench = bench;
-        bench.say(&tool("1"));
-        let call = bench.called("POST tools/call 1");
+        let call = bench.calls("1");
         bench.sse(call);
         bench.say(&cancel("1"));
         bench.called("POST notifications/cancelled");
@@ -112,15 +108,13 @@ fn a_late_answer_to_a_cancelled_request_is_dropped() {
 fn a_cookie_goes_back_to_the_origin_that_set_it() {
     for (bench, want) in [(open(|_| {}), Some("AWSALB=x")), (open(|quirks| quirks.cookies = false), None)] {
         let mut bench = bench;
-        bench.say(&tool("1"));
-        let call = bench.called("POST tools/call 1");
+        let call = bench.calls("1");
         assert_eq!(bench.header(call, "cookie"), None);
         let headers = [("content-type", "application/json"), ("set-cookie", "AWSALB=x; Path=/; HttpOnly")];
         bench.head(call, 200, &headers);
         bench.body(call, &result("1"));
         bench.wrote(&result("1"));
-        bench.say(&tool("2"));
-        let call = bench.called("POST tools/call 2");
+        let call = bench.calls("2");
         assert_eq!(bench.header(call, "cookie"), want);
     }
 }
@@ -138,8 +132,7 @@ fn a_session_that_is_gone_in_another_shape_than_404_is_replaced_too() {
     ];
     for (status, body) in shapes {
         let refuse = |mut bench: Bench| {
-            bench.say(&tool("1"));
-            let call = bench.called("POST tools/call 1");
+            let call = bench.calls("1");
             bench.head(call, status, &[("content-type", "application/json")]);
             bench.body(call, &body);
             bench
@@ -157,9 +150,7 @@ fn a_session_that_is_gone_in_another_shape_than_404_is_replaced_too() {
 
 #[test]
 fn a_body_of_known_length_may_say_that_the_session_is_gone() {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let (mut bench, call) = Bench::calling();
     let body = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"Session not found"}}"#;
     let length = body.len().to_string();
     bench.head(call, 200, &[("content-type", "application/json"), ("content-length", &length)]);

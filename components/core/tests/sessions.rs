@@ -7,9 +7,7 @@ use mcp_proxy_core::{CallError, Note, Transport, Why};
 
 #[test]
 fn initialize_carries_neither_session_nor_version() {
-    let mut bench = Bench::new();
-    bench.say(INITIALIZE);
-    let call = bench.called("POST initialize 0");
+    let (mut bench, call) = Bench::initializing();
     assert_eq!(bench.sent(call), INITIALIZE);
     assert_eq!((bench.header(call, "mcp-session-id"), bench.header(call, "mcp-protocol-version")), (None, None));
     assert_eq!(bench.header(call, "accept"), Some("application/json, text/event-stream"));
@@ -19,9 +17,7 @@ fn initialize_carries_neither_session_nor_version() {
 
 #[test]
 fn later_calls_carry_the_session_and_the_negotiated_version() {
-    let mut bench = Bench::new();
-    bench.say(INITIALIZE);
-    let initialize = bench.called("POST initialize 0");
+    let (mut bench, initialize) = Bench::initializing();
     bench.opened(initialize, "0", "s1", "2025-03-26");
     bench.say(INITIALIZED);
     let initialized = bench.called("POST notifications/initialized");
@@ -39,9 +35,7 @@ fn later_calls_carry_the_session_and_the_negotiated_version() {
 
 #[test]
 fn a_server_without_sessions_gets_no_session_header_and_no_delete() {
-    let mut bench = Bench::new();
-    bench.say(INITIALIZE);
-    let initialize = bench.called("POST initialize 0");
+    let (mut bench, initialize) = Bench::initializing();
     bench.json(initialize, &initialize_result("0", "2025-06-18"));
     bench.wrote(&initialize_result("0", "2025-06-18"));
     bench.say(&list("1"));
@@ -56,9 +50,7 @@ fn a_server_without_sessions_gets_no_session_header_and_no_delete() {
 
 #[test]
 fn requests_wait_for_the_answer_to_initialize() {
-    let mut bench = Bench::new();
-    bench.say(INITIALIZE);
-    let initialize = bench.called("POST initialize 0");
+    let (mut bench, initialize) = Bench::initializing();
     bench.say(&list("1"));
     bench.silent();
     bench.opened(initialize, "0", "s1", "2025-11-25");
@@ -69,9 +61,7 @@ fn requests_wait_for_the_answer_to_initialize() {
 
 #[test]
 fn requests_wait_for_initialized_but_not_for_ever() {
-    let mut bench = Bench::new();
-    bench.say(INITIALIZE);
-    let initialize = bench.called("POST initialize 0");
+    let (mut bench, initialize) = Bench::initializing();
     bench.opened(initialize, "0", "s1", "2025-11-25");
     bench.say(INITIALIZED);
     bench.called("POST notifications/initialized");
@@ -86,9 +76,7 @@ fn requests_wait_for_initialized_but_not_for_ever() {
 
 #[test]
 fn a_refused_initialized_does_not_cost_the_listening_stream() {
-    let mut bench = Bench::new();
-    bench.say(INITIALIZE);
-    let initialize = bench.called("POST initialize 0");
+    let (mut bench, initialize) = Bench::initializing();
     bench.opened(initialize, "0", "s1", "2025-11-25");
     bench.say(INITIALIZED);
     let initialized = bench.called("POST notifications/initialized");
@@ -99,9 +87,7 @@ fn a_refused_initialized_does_not_cost_the_listening_stream() {
 
 #[test]
 fn a_body_in_the_answer_to_initialized_is_not_relayed() {
-    let mut bench = Bench::new();
-    bench.say(INITIALIZE);
-    let initialize = bench.called("POST initialize 0");
+    let (mut bench, initialize) = Bench::initializing();
     bench.opened(initialize, "0", "s1", "2025-11-25");
     bench.say(INITIALIZED);
     let initialized = bench.called("POST notifications/initialized");
@@ -112,9 +98,7 @@ fn a_body_in_the_answer_to_initialized_is_not_relayed() {
 
 #[test]
 fn initialize_by_event_stream_opens_the_session_too() {
-    let mut bench = Bench::new();
-    bench.say(INITIALIZE);
-    let initialize = bench.called("POST initialize 0");
+    let (mut bench, initialize) = Bench::initializing();
     bench.head(initialize, 200, &[("content-type", "text/event-stream"), ("mcp-session-id", "s9")]);
     bench.event(initialize, &initialize_result("0", "2025-11-25"));
     bench.wrote(&initialize_result("0", "2025-11-25"));
@@ -141,9 +125,7 @@ fn a_failed_initialize_fails_what_waited_for_it() {
 
 #[test]
 fn an_error_to_initialize_is_relayed_and_a_second_attempt_works() {
-    let mut bench = Bench::new();
-    bench.say(INITIALIZE);
-    let initialize = bench.called("POST initialize 0");
+    let (mut bench, initialize) = Bench::initializing();
     bench.say(&list("1"));
     let refusal = r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32602,"message":"version"}}"#;
     bench.json(initialize, refusal);
@@ -155,9 +137,7 @@ fn an_error_to_initialize_is_relayed_and_a_second_attempt_works() {
 
 #[test]
 fn initialize_is_not_cancelled() {
-    let mut bench = Bench::new();
-    bench.say(INITIALIZE);
-    let initialize = bench.called("POST initialize 0");
+    let (mut bench, initialize) = Bench::initializing();
     bench.say(&cancel("0"));
     bench.silent();
     bench.opened(initialize, "0", "s1", "2025-11-25");
@@ -229,8 +209,7 @@ fn a_lost_session_is_replaced_and_the_client_notices_nothing() {
 #[test]
 fn a_tool_call_refused_with_a_dead_session_is_sent_again_once() {
     let mut bench = Bench::open();
-    bench.say(&tool("5"));
-    let first = bench.called("POST tools/call 5");
+    let first = bench.calls("5");
     bench.head(first, 404, &[]);
     bench.cancelled(first);
     let initialize = bench.called("POST initialize ours");
@@ -251,8 +230,7 @@ fn calls_that_lose_the_session_together_open_one_new_session() {
     let mut bench = Bench::open();
     bench.say(&list("1"));
     let one = bench.called("POST tools/list 1");
-    bench.say(&tool("2"));
-    let two = bench.called("POST tools/call 2");
+    let two = bench.calls("2");
     bench.head(one, 404, &[]);
     bench.cancelled(one);
     let initialize = bench.called("POST initialize ours");
@@ -354,8 +332,7 @@ fn a_setting_refused_with_404_does_not_reopen_for_ever() {
 #[test]
 fn a_late_404_of_the_old_session_goes_to_the_new_one() {
     let mut bench = Bench::open();
-    bench.say(&tool("2"));
-    let slow = bench.called("POST tools/call 2");
+    let slow = bench.calls("2");
     let initialize = lose(&mut bench);
     bench.reopened(initialize, "s2");
     let initialized = bench.called("POST notifications/initialized");
@@ -386,8 +363,7 @@ fn a_404_without_a_session_is_the_answer() {
 /// A tool call 2 is streaming when the session is lost and replaced by `s2`.
 fn streaming_while_lost(first: &str) -> (Bench, mcp_proxy_core::CallId) {
     let mut bench = Bench::open();
-    bench.say(&tool("2"));
-    let stream = bench.called("POST tools/call 2");
+    let stream = bench.calls("2");
     bench.sse(stream);
     bench.chunk(stream, first);
     let initialize = lose(&mut bench);
@@ -451,9 +427,7 @@ fn answers_to_requests_of_our_own_reach_nobody_however_often_and_late_they_come(
 
 #[test]
 fn a_client_that_initializes_again_gets_a_session_of_its_own() {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let old = bench.called("POST tools/call 1");
+    let (mut bench, old) = Bench::calling();
     bench.say(INITIALIZE);
     let initialize = bench.called("POST initialize 0");
     assert_eq!(bench.header(initialize, "mcp-session-id"), None);
@@ -518,9 +492,7 @@ fn an_attempt_before_the_session_was_lost_is_not_forgotten() {
 
 #[test]
 fn a_late_404_of_the_old_greeting_is_dropped() {
-    let mut bench = Bench::new();
-    bench.say(INITIALIZE);
-    let initialize = bench.called("POST initialize 0");
+    let (mut bench, initialize) = Bench::initializing();
     bench.opened(initialize, "0", "s1", "2025-11-25");
     bench.say(INITIALIZED);
     let greeting = bench.called("POST notifications/initialized");
@@ -541,8 +513,7 @@ fn a_late_404_of_the_old_greeting_is_dropped() {
 #[test]
 fn a_total_limit_holds_while_a_request_waits_for_its_session() {
     let mut bench = Bench::open_with(|config| config.total_timeout = Some(std::time::Duration::from_secs(20)));
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     bench.wait(1_000);
     bench.head(call, 404, &[]);
     bench.cancelled(call);
@@ -558,12 +529,9 @@ fn a_total_limit_holds_while_a_request_waits_for_its_session() {
 
 #[test]
 fn a_lost_session_is_no_sign_of_life_for_what_hangs_in_it() {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let hanging = bench.called("POST tools/call 1");
+    let (mut bench, hanging) = Bench::calling();
     bench.wait(200_000);
-    bench.say(&tool("2"));
-    let call = bench.called("POST tools/call 2");
+    let call = bench.calls("2");
     bench.head(call, 404, &[]);
     bench.cancelled(call);
     let initialize = bench.called("POST initialize ours");

@@ -3,49 +3,10 @@
 
 mod common;
 
+use common::sse::{asked, endpoint, open, open_with, sse};
 use common::*;
-use mcp_proxy_core::{CallError, CallId, Config, Exit, Note, Transport, Why};
+use mcp_proxy_core::{CallError, CallId, Exit, Note, Why};
 use std::time::Duration;
-
-fn sse(config: &mut Config) {
-    config.transport = Transport::Sse;
-}
-
-/// A machine whose client has said `initialize`, and the stream it opened.
-fn asked(set: impl FnOnce(&mut Config)) -> (Bench, CallId) {
-    let mut bench = Bench::with(|config| {
-        sse(config);
-        set(config);
-    });
-    bench.say(INITIALIZE);
-    let stream = bench.called("GET");
-    bench.silent();
-    (bench, stream)
-}
-
-fn endpoint(bench: &mut Bench, stream: CallId, data: &str) {
-    bench.sse(stream);
-    bench.chunk(stream, format!("event: endpoint\ndata: {data}\n\n"));
-}
-
-/// A machine with an open session, and its stream.
-fn open_with(set: impl FnOnce(&mut Config)) -> (Bench, CallId) {
-    let (mut bench, stream) = asked(set);
-    endpoint(&mut bench, stream, "/messages?s=1");
-    let initialize = bench.called("POST initialize 0");
-    bench.accept(initialize);
-    bench.event(stream, &initialize_result("0", "2024-11-05"));
-    bench.wrote(&initialize_result("0", "2024-11-05"));
-    bench.say(INITIALIZED);
-    let initialized = bench.called("POST notifications/initialized");
-    bench.accept(initialized);
-    bench.silent();
-    (bench, stream)
-}
-
-fn open() -> (Bench, CallId) {
-    open_with(|_| {})
-}
 
 /// The machine opens a second session of its own accord; returns its stream.
 fn reopen(bench: &mut Bench, stream: CallId) {
@@ -64,8 +25,7 @@ fn messages_are_posted_to_the_endpoint_and_answered_on_the_stream() {
     let (mut bench, stream) = open();
     assert_eq!(bench.uri(stream), URL);
     assert_eq!(bench.header(stream, "accept"), Some("text/event-stream"));
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     assert_eq!((bench.uri(call), bench.sent(call)), ("http://server.test/messages?s=1".to_owned(), tool("1").as_str()));
     bench.head(call, 200, &[("mcp-session-id", "no")]);
     bench.body(call, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"not this\"}");
@@ -80,8 +40,7 @@ fn messages_are_posted_to_the_endpoint_and_answered_on_the_stream() {
 #[test]
 fn an_answer_may_overtake_the_response_to_its_post() {
     let (mut bench, stream) = open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     bench.event(stream, &result("1"));
     bench.wrote(&result("1"));
     bench.accept(call);
@@ -94,8 +53,7 @@ fn an_answer_may_overtake_the_response_to_its_post() {
 fn any_success_will_do_for_a_post() {
     for status in [200, 201, 202, 204] {
         let (mut bench, stream) = open();
-        bench.say(&tool("1"));
-        let call = bench.called("POST tools/call 1");
+        let call = bench.calls("1");
         bench.status(call, status, "whatever");
         bench.event(stream, &result("1"));
         bench.wrote(&result("1"));
@@ -105,10 +63,8 @@ fn any_success_will_do_for_a_post() {
 #[test]
 fn a_post_that_never_returns_is_given_up_alone() {
     let (mut bench, stream) = open_with(|config| config.first_byte_timeout = Some(Duration::from_secs(60)));
-    bench.say(&tool("1"));
-    let first = bench.called("POST tools/call 1");
-    bench.say(&tool("2"));
-    let second = bench.called("POST tools/call 2");
+    let first = bench.calls("1");
+    let second = bench.calls("2");
     bench.accept(second);
     assert_eq!(bench.wait_for_deadline(), (60_000, Why::FirstByte));
     bench.cancelled(first);
@@ -123,8 +79,7 @@ fn a_post_that_never_returns_is_given_up_alone() {
 #[test]
 fn a_request_that_is_never_answered_is_given_up_however_lively_the_stream_is() {
     let (mut bench, stream) = open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     bench.accept(call);
     for _ in 0..30 {
         bench.wait(9_999);
@@ -140,8 +95,7 @@ fn a_request_that_is_never_answered_is_given_up_however_lively_the_stream_is() {
 #[test]
 fn a_server_that_pings_the_client_keeps_no_lost_request_open() {
     let (mut bench, stream) = open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     bench.accept(call);
     for round in 0..30 {
         let ping = request(&format!("\"p{round}\""), "ping");
@@ -161,8 +115,7 @@ fn a_server_that_pings_the_client_keeps_no_lost_request_open() {
 #[test]
 fn a_post_that_is_refused_is_an_error_for_its_request_alone() {
     let (mut bench, stream) = open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     bench.status(call, 400, "Invalid message");
     assert_eq!(bench.error("1")["data"]["body"], "Invalid message");
     bench.say(&tool("2"));
@@ -288,8 +241,7 @@ fn the_loss_of_the_stream_answers_what_may_have_run_and_repeats_what_only_reads(
 fn what_is_being_posted_when_the_stream_ends_may_yet_say_that_it_did_not_run() {
     let posted = || {
         let (mut bench, stream) = open();
-        bench.say(&tool("1"));
-        let call = bench.called("POST tools/call 1");
+        let call = bench.calls("1");
         bench.end(stream);
         bench.silent();
         (bench, call)
@@ -414,8 +366,7 @@ fn a_stream_lost_during_the_handshake_is_opened_once_more() {
 #[test]
 fn a_post_that_the_server_does_not_know_the_session_of_opens_a_new_one() {
     let (mut bench, old) = open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     bench.head(call, 404, &[]);
     bench.cancelled(call);
     bench.cancelled(old);
@@ -431,8 +382,7 @@ fn a_post_that_the_server_does_not_know_the_session_of_opens_a_new_one() {
 #[test]
 fn a_cancelled_request_is_cancelled_at_the_endpoint_and_its_answer_dropped() {
     let (mut bench, stream) = open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     bench.accept(call);
     bench.say(&cancel("1"));
     let cancel = bench.called("POST notifications/cancelled");
@@ -507,13 +457,11 @@ fn a_client_that_initializes_again_gets_a_stream_of_its_own() {
 #[test]
 fn a_second_endpoint_changes_nothing() {
     let (mut bench, stream) = open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     bench.accept(call);
     bench.chunk(stream, "event: endpoint\ndata: https://evil.example/m\n\n");
     bench.chunk(stream, "event: endpoint\ndata: /moved\n\n");
-    bench.say(&tool("2"));
-    let call = bench.called("POST tools/call 2");
+    let call = bench.calls("2");
     assert_eq!(bench.uri(call), "http://server.test/messages?s=1");
     bench.event(stream, &result("1"));
     bench.wrote(&result("1"));
@@ -524,8 +472,7 @@ fn a_second_endpoint_changes_nothing() {
 #[test]
 fn a_redirected_post_is_followed_and_is_no_stripped_prefix() {
     let (mut bench, stream) = open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     bench.head(call, 307, &[("location", "/elsewhere")]);
     bench.cancelled(call);
     let call = bench.called("POST tools/call 1");

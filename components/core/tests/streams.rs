@@ -4,22 +4,13 @@
 mod common;
 
 use common::*;
-use mcp_proxy_core::{CallError, CallId, Note, Why};
-
-/// A tool call 1 whose response is an event stream.
-fn streaming() -> (Bench, CallId) {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
-    bench.sse(call);
-    (bench, call)
-}
+use mcp_proxy_core::{CallError, Note, Why};
 
 // ----- framing -------------------------------------------------------------------
 
 #[test]
 fn line_ends_cut_between_chunks_give_one_message() {
-    let (mut bench, call) = streaming();
+    let (mut bench, call) = Bench::streaming();
     for chunk in ["data: {\"jsonrpc\":\"2.0\",\"id\":1,", "\"result\":{}}\r", "\n\r", "\n"] {
         bench.chunk(call, chunk);
     }
@@ -29,7 +20,7 @@ fn line_ends_cut_between_chunks_give_one_message() {
 
 #[test]
 fn a_character_cut_into_bytes_stays_whole() {
-    let (mut bench, call) = streaming();
+    let (mut bench, call) = Bench::streaming();
     let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"t":"😀"}}"#;
     for byte in format!("data: {answer}\n\n").as_bytes() {
         bench.chunk(call, [*byte]);
@@ -40,7 +31,7 @@ fn a_character_cut_into_bytes_stays_whole() {
 
 #[test]
 fn a_byte_order_mark_in_pieces_is_dropped() {
-    let (mut bench, call) = streaming();
+    let (mut bench, call) = Bench::streaming();
     for chunk in [b"\xEF", b"\xBB", b"\xBF"] {
         bench.chunk(call, chunk);
     }
@@ -51,7 +42,7 @@ fn a_byte_order_mark_in_pieces_is_dropped() {
 
 #[test]
 fn data_on_several_lines_becomes_one_line() {
-    let (mut bench, call) = streaming();
+    let (mut bench, call) = Bench::streaming();
     bench.chunk(call, "data: {\"jsonrpc\":\"2.0\",\ndata: \"id\":1,\"result\":{}}\n\n");
     bench.wrote(&result("1"));
     bench.silent();
@@ -59,7 +50,7 @@ fn data_on_several_lines_becomes_one_line() {
 
 #[test]
 fn line_separators_in_strings_are_escaped_for_stdio() {
-    let (mut bench, call) = streaming();
+    let (mut bench, call) = Bench::streaming();
     bench.event(call, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"t\":\"a\u{2028}b\u{2029}\"}}");
     bench.wrote(r#"{"jsonrpc":"2.0","id":1,"result":{"t":"a\u2028b\u2029"}}"#);
     bench.silent();
@@ -67,7 +58,7 @@ fn line_separators_in_strings_are_escaped_for_stdio() {
 
 #[test]
 fn a_flood_of_comments_says_nothing_and_keeps_the_call_alive() {
-    let (mut bench, call) = streaming();
+    let (mut bench, call) = Bench::streaming();
     for _ in 0..10 {
         bench.wait(100_000);
         bench.chunk(call, ": ka\n\n".repeat(1000));
@@ -81,8 +72,7 @@ fn a_flood_of_comments_says_nothing_and_keeps_the_call_alive() {
 #[test]
 fn comments_on_another_stream_do_not_keep_a_request_alive() {
     let (mut bench, listen) = Bench::listening();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     for _ in 0..30 {
         bench.wait(9_999);
         bench.chunk(listen, ": ka\n\n".repeat(1000));
@@ -97,7 +87,7 @@ fn comments_on_another_stream_do_not_keep_a_request_alive() {
 
 #[test]
 fn events_of_a_foreign_type_are_ignored() {
-    let (mut bench, call) = streaming();
+    let (mut bench, call) = Bench::streaming();
     bench.chunk(call, "event: ping\ndata: x\n\nevent: keepalive\ndata:\n\nevent: message\ndata: \n\ndata\n\n");
     bench.chunk(call, format!("event: endpoint\ndata: /m\n\nevent: message\ndata: {}\n\n", result("1")));
     bench.wrote(&result("1"));
@@ -107,7 +97,7 @@ fn events_of_a_foreign_type_are_ignored() {
 
 #[test]
 fn a_message_that_is_no_json_is_noted_and_the_stream_goes_on() {
-    let (mut bench, call) = streaming();
+    let (mut bench, call) = Bench::streaming();
     bench.event(call, "{nonsense");
     bench.silent();
     assert_eq!(bench.noted(|note| matches!(note, Note::BadMessage(_))), 1);
@@ -120,7 +110,7 @@ fn a_message_that_is_no_json_is_noted_and_the_stream_goes_on() {
 
 #[test]
 fn a_primed_stream_is_polled_after_the_servers_wait() {
-    let (mut bench, call) = streaming();
+    let (mut bench, call) = Bench::streaming();
     bench.chunk(call, "id: e1\nretry: 700\ndata: \n\n");
     bench.end(call);
     bench.silent();
@@ -140,7 +130,7 @@ fn a_primed_stream_is_polled_after_the_servers_wait() {
 
 #[test]
 fn a_stream_that_breaks_after_an_event_id_is_resumed_from_it() {
-    let (mut bench, call) = streaming();
+    let (mut bench, call) = Bench::streaming();
     bench.chunk(call, format!("id: a/7\ndata: {}\n\nid: lost\ndata: cut", note("notifications/message")));
     bench.wrote(&note("notifications/message"));
     bench.fail(call, CallError::Reset);
@@ -154,7 +144,7 @@ fn a_stream_that_breaks_after_an_event_id_is_resumed_from_it() {
 #[test]
 fn a_tool_call_whose_stream_ends_without_ids_is_answered_and_not_sent_again() {
     for broken in [None, Some(CallError::Reset)] {
-        let (mut bench, call) = streaming();
+        let (mut bench, call) = Bench::streaming();
         match broken {
             None => bench.end(call),
             Some(error) => bench.fail(call, error),
@@ -184,9 +174,7 @@ fn a_list_whose_stream_ends_without_ids_is_asked_again() {
 
 #[test]
 fn a_truncated_body_is_not_an_answer() {
-    let mut bench = Bench::open();
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let (mut bench, call) = Bench::calling();
     bench.head(call, 200, &[("content-type", "application/json")]);
     bench.chunk(call, &result("1")[..20]);
     bench.fail(call, CallError::Reset);
@@ -196,7 +184,7 @@ fn a_truncated_body_is_not_an_answer() {
 
 #[test]
 fn empty_resumes_wait_longer_each_time_until_the_request_expires() {
-    let (mut bench, call) = streaming();
+    let (mut bench, call) = Bench::streaming();
     bench.chunk(call, "id: e1\ndata: \n\n");
     bench.end(call);
     let mut waits = Vec::new();
@@ -221,7 +209,7 @@ fn empty_resumes_wait_longer_each_time_until_the_request_expires() {
 
 #[test]
 fn a_resume_that_the_server_refuses_is_the_end() {
-    let (mut bench, call) = streaming();
+    let (mut bench, call) = Bench::streaming();
     bench.chunk(call, "id: e1\nretry: 100\ndata: \n\n");
     bench.end(call);
     bench.wait(100);
@@ -234,7 +222,7 @@ fn a_resume_that_the_server_refuses_is_the_end() {
 
 #[test]
 fn a_resume_that_cannot_connect_is_tried_four_times() {
-    let (mut bench, call) = streaming();
+    let (mut bench, call) = Bench::streaming();
     bench.chunk(call, "id: e1\nretry: 100\ndata: \n\n");
     bench.end(call);
     for _ in 0..4 {
@@ -264,7 +252,7 @@ fn a_resume_that_ends_before_its_head_is_no_reason_to_send_the_request_again() {
 
 #[test]
 fn events_that_come_twice_after_a_resume_answer_once() {
-    let (mut bench, call) = streaming();
+    let (mut bench, call) = Bench::streaming();
     bench.chunk(call, "id: e1\nretry: 100\ndata: \n\n");
     bench.end(call);
     bench.wait(100);
@@ -278,7 +266,7 @@ fn events_that_come_twice_after_a_resume_answer_once() {
 
 #[test]
 fn a_stream_that_stays_open_after_its_answer_is_let_go() {
-    let (mut bench, call) = streaming();
+    let (mut bench, call) = Bench::streaming();
     bench.event(call, &result("1"));
     bench.wrote(&result("1"));
     bench.wait(9_999);
@@ -416,8 +404,7 @@ fn a_listening_stream_whose_head_is_withheld_holds_nothing_up() {
     let mut bench = Bench::new();
     let listen = bench.handshake();
     bench.wait(3_600_000);
-    bench.say(&tool("1"));
-    let call = bench.called("POST tools/call 1");
+    let call = bench.calls("1");
     bench.json(call, &result("1"));
     bench.wrote(&result("1"));
     bench.silent();

@@ -14,6 +14,7 @@
 )]
 
 pub mod http;
+pub mod sse;
 mod tape;
 
 use ::http::{HeaderMap, Request, Response, response};
@@ -85,6 +86,35 @@ impl Bench {
         let listen = bench.handshake();
         bench.sse(listen);
         (bench, listen)
+    }
+
+    /// A machine whose client has said `initialize`, and the call that carries it.
+    pub fn initializing() -> (Self, CallId) {
+        let mut bench = Self::new();
+        bench.say(INITIALIZE);
+        let initialize = bench.called("POST initialize 0");
+        (bench, initialize)
+    }
+
+    /// A machine with an open session, and the call of a tool with the id 1.
+    pub fn calling() -> (Self, CallId) {
+        let mut bench = Self::open();
+        let call = bench.calls("1");
+        (bench, call)
+    }
+
+    /// The same, and the response to the call is an event stream.
+    pub fn streaming() -> (Self, CallId) {
+        let (mut bench, call) = Self::calling();
+        bench.sse(call);
+        (bench, call)
+    }
+
+    /// The client calls a tool; returns the call that carries the request.
+    #[track_caller]
+    pub fn calls(&mut self, id: &str) -> CallId {
+        self.say(&tool(id));
+        self.called(&format!("POST tools/call {id}"))
     }
 
     /// Plays the handshake and returns the GET that follows it.
