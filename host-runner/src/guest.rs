@@ -173,9 +173,12 @@ fn ended(ended: Result<Result<(), ()>>) -> Ended {
 
 #[cfg(test)]
 mod tests {
-    use wasmtime::Error;
+    use wasmtime::{Error, component::ResourceType};
 
     use super::*;
+
+    /// The version of the interfaces that wasmtime-wasi links.
+    const WASI: &str = "0.2.12";
 
     #[test]
     fn the_exit_code_is_the_component_s_own() {
@@ -192,8 +195,24 @@ mod tests {
     }
 
     #[test]
-    fn the_linker_takes_all_interfaces() {
-        let engine = crate::engine::engine().unwrap();
-        assert!(linker(&engine).is_ok());
+    fn a_component_gets_streams_and_http_but_no_files_and_no_sockets() {
+        for (interface, resource, linked) in [
+            ("io/streams", "input-stream", true),
+            ("http/types", "outgoing-request", true),
+            ("cli/terminal-input", "terminal-input", true),
+            ("filesystem/types", "descriptor", false),
+            ("sockets/network", "network", false),
+            ("sockets/tcp", "tcp-socket", false),
+            ("sockets/udp", "udp-socket", false),
+        ] {
+            assert_eq!(is_linked(interface, resource), linked, "wasi:{interface}");
+        }
+    }
+
+    /// What is linked cannot be linked a second time.
+    fn is_linked(interface: &str, resource: &str) -> bool {
+        let mut linker = linker(&crate::engine::engine().unwrap()).unwrap();
+        let mut instance = linker.instance(&format!("wasi:{interface}@{WASI}")).unwrap();
+        instance.resource(resource, ResourceType::host::<()>(), |_, _| Ok(())).is_err()
     }
 }
