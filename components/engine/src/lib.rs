@@ -6,7 +6,7 @@ mod config;
 mod facts;
 
 use bindings::exports::mcp::proxy::machine;
-use mcp_proxy_core::{Exit, Output, Side, Source, Time};
+use mcp_proxy_core::{Exit, Output, Side, Source, Time, Why};
 use std::cell::RefCell;
 
 #[allow(unsafe_code, unreachable_pub, clippy::allow_attributes_without_reason, reason = "generated")]
@@ -44,7 +44,7 @@ impl machine::GuestProxy for Proxy {
 
     fn deadline(&self) -> Option<machine::Deadline> {
         let deadline = self.0.borrow().deadline()?;
-        Some(machine::Deadline { at: deadline.at.0, why: format!("{:?}", deadline.why) })
+        Some(machine::Deadline { at: deadline.at.0, why: why(deadline.why) })
     }
 
     fn snapshot(&self) -> Option<machine::Snapshot> {
@@ -90,6 +90,24 @@ fn said(output: Output) -> machine::Output {
             Exit::Drained => machine::Exit::Drained,
             Exit::Stopped => machine::Exit::Stopped,
         }),
+    }
+}
+
+fn why(why: Why) -> machine::Why {
+    match why {
+        Why::Retry => machine::Why::Retry,
+        Why::Reconnect => machine::Why::Reconnect,
+        Why::Quiet => machine::Why::Quiet,
+        Why::FirstByte => machine::Why::FirstByte,
+        Why::Endpoint => machine::Why::Endpoint,
+        Why::Total => machine::Why::Total,
+        Why::KeepAlive => machine::Why::KeepAlive,
+        Why::Reopen => machine::Why::Reopen,
+        Why::Heartbeat => machine::Why::Heartbeat,
+        Why::Unread => machine::Why::Unread,
+        Why::Greeting => machine::Why::Greeting,
+        Why::Drain => machine::Why::Drain,
+        Why::Leave => machine::Why::Leave,
     }
 }
 

@@ -7,7 +7,7 @@
 use crate::machine;
 use mcp_proxy_core as core;
 use mcp_proxy_core::{
-    CallError, ClientTransport, Exit, HttpTransport, Input, KeepAlive, Output, Quirks, Side, Sink, Transport,
+    CallError, ClientTransport, Exit, HttpTransport, Input, KeepAlive, Output, Quirks, Side, Sink, Transport, Why,
 };
 use std::time::Duration;
 
@@ -140,7 +140,25 @@ pub fn output(output: Output) -> machine::Output {
 /// When a tick is due.
 #[must_use]
 pub fn deadline(deadline: core::Deadline) -> machine::Deadline {
-    machine::Deadline { at: deadline.at.0, why: format!("{:?}", deadline.why) }
+    machine::Deadline { at: deadline.at.0, why: why(deadline.why) }
+}
+
+fn why(why: Why) -> machine::Why {
+    match why {
+        Why::Retry => machine::Why::Retry,
+        Why::Reconnect => machine::Why::Reconnect,
+        Why::Quiet => machine::Why::Quiet,
+        Why::FirstByte => machine::Why::FirstByte,
+        Why::Endpoint => machine::Why::Endpoint,
+        Why::Total => machine::Why::Total,
+        Why::KeepAlive => machine::Why::KeepAlive,
+        Why::Reopen => machine::Why::Reopen,
+        Why::Heartbeat => machine::Why::Heartbeat,
+        Why::Unread => machine::Why::Unread,
+        Why::Greeting => machine::Why::Greeting,
+        Why::Drain => machine::Why::Drain,
+        Why::Leave => machine::Why::Leave,
+    }
 }
 
 fn side(side: Side) -> machine::Side {
