@@ -38,8 +38,9 @@ impl machine::GuestProxy for Proxy {
         facts::with(input, |input| self.0.borrow_mut().handle(Time(now), input));
     }
 
-    fn poll(&self) -> Option<machine::Output> {
-        self.0.borrow_mut().poll().map(said)
+    fn poll(&self) -> Vec<machine::Output> {
+        let mut proxy = self.0.borrow_mut();
+        std::iter::from_fn(|| proxy.poll()).map(said).collect()
     }
 
     fn deadline(&self) -> Option<machine::Deadline> {

@@ -51,7 +51,7 @@ async fn main() -> Result<()> {
 
     'host: loop {
         // Start whatever the machine asks for; wait for none of it.
-        while let Some(output) = machine.call_poll(&mut store, this)? {
+        for output in machine.call_poll(&mut store, this)? {
             match output {
                 Output::Write((Side::Client, bytes)) => lines.send(bytes)?,
                 Output::Call(request) => {

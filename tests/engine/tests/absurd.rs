@@ -91,7 +91,7 @@ impl Host {
         if self.dice.one_in(8) {
             return; // Whether it is drained after each fact or after many is the host's choice.
         }
-        while let Some(output) = self.instance.poll(self.proxy).unwrap() {
+        for output in self.instance.poll(self.proxy).unwrap() {
             self.carry_out(&output);
         }
         let due = self.instance.deadline(self.proxy).unwrap();
