@@ -33,6 +33,7 @@ impl Refusal {
                 | Output::Cancel(_)
                 | Output::Finish(_)
                 | Output::Abort(_)
+                | Output::Snapshot(_)
                 | Output::Exit(_) => {}
             }
         }

@@ -48,10 +48,6 @@ impl machine::GuestProxy for Proxy {
         Some(machine::Deadline { at: deadline.at.0, why: why(deadline.why) })
     }
 
-    fn snapshot(&self) -> Option<machine::Snapshot> {
-        self.0.borrow().snapshot().map(config::snapshot)
-    }
-
     fn wants(&self, source: machine::Source) -> bool {
         let source = match source {
             machine::Source::Side(machine::Side::Client) => Source::Side(Side::Client),
@@ -83,6 +79,7 @@ fn said(output: Output) -> machine::Output {
         Output::Send(id, bytes) => machine::Output::Send((id.0, bytes.into())),
         Output::Finish(id) => machine::Output::Finish(id.0),
         Output::Abort(id) => machine::Output::Abort(id.0),
+        Output::Snapshot(known) => machine::Output::Snapshot(config::snapshot(known)),
         Output::Note(note) => {
             let (tag, text) = mcp_proxy_words::words(&note);
             machine::Output::Note(machine::Note { blame: blame(note.blame()), tag: tag.to_owned(), text })

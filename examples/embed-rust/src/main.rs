@@ -63,6 +63,8 @@ async fn main() -> Result<()> {
                 }
                 Output::Note(note) => eprintln!("{}: {}", note.tag, note.text),
                 Output::Exit(_) => break 'host,
+                // The session ends with this process.
+                Output::Snapshot(_) => {}
                 // A client on stdio has no exchanges.
                 Output::Respond(_) | Output::Send(_) | Output::Finish(_) | Output::Abort(_) => {}
             }

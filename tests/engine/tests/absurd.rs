@@ -115,6 +115,7 @@ impl Host {
             Output::Write((Side::Client, line)) => assert_eq!(line.last(), Some(&b'\n')),
             Output::Cancel(_)
             | Output::Note(_)
+            | Output::Snapshot(_)
             | Output::Respond(_)
             | Output::Send(_)
             | Output::Finish(_)

@@ -83,6 +83,7 @@ pub enum Command {
     Write(Vec<u8>),
     Call(CallId, Box<Request<Bytes>>),
     Cancel(CallId),
+    Snapshot,
     Note(Blame),
     Exit,
 }

@@ -391,6 +391,7 @@ impl Stage {
                 self.calls.remove(&id);
                 Command::Cancel(id)
             }
+            Output::Snapshot(_) => Command::Snapshot,
             Output::Note(note) => Command::Note(note.blame()),
             Output::Exit(_) => Command::Exit,
             other @ (Output::Respond(..) | Output::Send(..) | Output::Finish(_) | Output::Abort(_)) => {

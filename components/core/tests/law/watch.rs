@@ -133,7 +133,7 @@ impl Watch {
                     self.noise.push(format!("cancelled twice: {id:?}"));
                 }
             }
-            Command::Note(_) => {}
+            Command::Snapshot | Command::Note(_) => {}
             Command::Exit => self.exited = true,
         }
     }
