@@ -38,7 +38,7 @@ export class Host {
   /** Takes one fact, then does what follows from it. */
   #tell(tag, val) {
     this.#proxy.handle(now(), { tag, val });
-    for (let output = this.#proxy.poll(); output; output = this.#proxy.poll()) this.#start(output);
+    for (const output of this.#proxy.poll()) this.#start(output);
     for (const wake of this.#paused.splice(0)) wake();
     this.#arm(this.#proxy.deadline());
   }

@@ -155,7 +155,7 @@ def main(path, url):
     sources["client"].start()
     while True:
         # Start whatever the machine asks for; wait for none of it.
-        while (output := machine.poll()) is not None:
+        for output in machine.poll():
             match output.tag, output.payload:
                 case "write", (_, data):
                     lines.put(data)

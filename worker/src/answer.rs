@@ -1,79 +1,47 @@
-//! Answers that the machine has no part in.
+//! Responses that the machine has no part in, as the platform knows them.
 
 use crate::shell::log;
 use http::StatusCode;
-use serde_json::json;
+use mcp_proxy_edge::Refusal;
 use wasm_bindgen::JsValue;
 use worker::js_sys::Promise;
 use worker::{Error, Response, Result, web_sys};
 
-/// What a page of another origin may send, and see.
-const ASKED: &str = "authorization, content-type, accept, last-event-id, mcp-protocol-version, mcp-session-id";
-const SHOWN: &str = "mcp-session-id, mcp-proxy-upstream, www-authenticate";
+/// The setting that limits the length of a body.
+const MAX_BODY: &str = "MAX_BODY_BYTES";
+/// The setting that limits the sessions of a client.
+const MAX_SESSIONS: &str = "MAX_SESSIONS";
 
-/// A JSON-RPC error that says why.
-pub(crate) fn refusal(status: StatusCode, code: i32, message: &str) -> Result<Response> {
-    let body = json!({"jsonrpc": "2.0", "error": {"code": code, "message": message}});
-    let response = Response::from_json(&body)?.with_status(status.as_u16());
-    response.headers().set("cache-control", "no-store")?;
-    Ok(response)
+/// The body is longer than the operator allows.
+pub(crate) fn too_long(limit: usize) -> Refusal {
+    Refusal::TooLong { limit, setting: MAX_BODY }
+}
+
+/// The client has as many sessions as it may have.
+pub(crate) fn too_many_sessions() -> Refusal {
+    Refusal::TooManySessions { setting: MAX_SESSIONS }
 }
 
 /// Something went wrong that should not have.
 pub(crate) fn broken(error: &Error) -> Result<Response> {
     log("error", "EDGE", &error.to_string());
-    refusal(StatusCode::INTERNAL_SERVER_ERROR, -32603, "internal error")
+    refused(&Refusal::Internal, None)
 }
 
-/// Who waits for a session that has ended waits for nothing.
-pub(crate) fn ended() -> Result<Response> {
-    refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, "the session has ended")
+/// A refusal, for a page of this origin or for a client that is no page.
+pub(crate) fn refused(refusal: &Refusal, origin: Option<&str>) -> Result<Response> {
+    whole(refusal.response(origin))
 }
 
-/// What is needed to open the session cannot be had.
-pub(crate) fn not_opened() -> Result<Response> {
-    refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, "the session could not be opened; try again")
-}
-
-/// There is no such session, or it is somebody else's.
-pub(crate) fn no_such_session() -> Result<Response> {
-    refusal(StatusCode::NOT_FOUND, -32000, "there is no such session: initialize again")
-}
-
-/// The client has as many sessions as it may have.
-pub(crate) fn too_many_open() -> Result<Response> {
-    let message = "too many sessions of this client are open (MAX_SESSIONS); close one, or try again later";
-    refusal(StatusCode::TOO_MANY_REQUESTS, -32000, message)
-}
-
-/// The body is longer than the operator allows.
-pub(crate) fn too_long(limit: usize) -> Result<Response> {
-    let message = format!("the body is over the limit of {limit} bytes (MAX_BODY_BYTES)");
-    refusal(StatusCode::PAYLOAD_TOO_LARGE, -32600, &message)
-}
-
-/// Lets the page that asked read the response.
-pub(crate) fn shared(response: Response, origin: Option<&str>) -> Result<Response> {
-    for (name, value) in origin.into_iter().flat_map(sharing) {
-        response.headers().set(name, value)?;
-    }
-    Ok(response)
-}
-
-/// The headers for that.
-pub(crate) fn sharing(origin: &str) -> [(&'static str, &str); 3] {
-    [("access-control-allow-origin", origin), ("access-control-expose-headers", SHOWN), ("vary", "origin")]
-}
-
-/// What a browser wants to know before it lets a page ask.
-pub(crate) fn preflight(origin: Option<&str>) -> Result<Response> {
-    let response = shared(Response::empty()?.with_status(StatusCode::NO_CONTENT.as_u16()), origin)?;
-    let headers = response.headers();
-    headers.set("allow", "GET, POST, DELETE, OPTIONS")?;
-    if origin.is_some() {
-        headers.set("access-control-allow-methods", "GET, POST, DELETE")?;
-        headers.set("access-control-allow-headers", ASKED)?;
-        headers.set("access-control-max-age", "86400")?;
+/// A response of one piece.
+pub(crate) fn whole(response: http::Response<impl Into<Vec<u8>>>) -> Result<Response> {
+    let (parts, body) = response.into_parts();
+    // The platform allows no body with this status, not even an empty one.
+    let has_body = parts.status != StatusCode::NO_CONTENT;
+    let response = if has_body { Response::from_bytes(body.into())? } else { Response::empty()? };
+    let response = response.with_status(parts.status.as_u16());
+    for (name, value) in &parts.headers {
+        response.headers().set(name.as_str(), &String::from_utf8_lossy(value.as_bytes()))?;
     }
     Ok(response)
 }

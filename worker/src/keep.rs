@@ -4,8 +4,8 @@
 use crate::shell::{Asker, Owner};
 use bytes::Bytes;
 use mcp_proxy_core::Snapshot;
+use mcp_proxy_edge::session_id;
 use serde::{Deserialize, Serialize};
-use subtle::ConstantTimeEq;
 use worker::{Result, State};
 
 const KEY: &str = "session";
@@ -40,9 +40,9 @@ impl Kept {
         }
     }
 
-    /// Whether this is its name. Takes a time that does not tell how much fits.
+    /// Whether this is its public name.
     pub(crate) fn is_called(&self, name: &str) -> bool {
-        self.session.as_bytes().ct_eq(name.as_bytes()).into()
+        session_id::same(&self.session, name)
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {

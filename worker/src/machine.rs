@@ -27,7 +27,8 @@ pub(crate) struct Machine {
     more: More,
     /// Its place among the sessions of its client, where those are counted.
     place: Option<Place>,
-    kept: Option<Snapshot>,
+    /// What is to be kept of the session, once it is open.
+    snapshot: Option<Snapshot>,
     outlets: BTreeMap<ExchangeId, Outlet>,
     /// What is under way with the server.
     calls: BTreeSet<CallId>,
@@ -81,7 +82,7 @@ impl Machine {
             owner: Some(owner),
             more,
             place,
-            kept: None,
+            snapshot: None,
             outlets: BTreeMap::new(),
             calls: BTreeSet::new(),
             paused: Vec::new(),
@@ -169,7 +170,7 @@ impl Machine {
     /// Carries out what the machine says.
     fn drain(&mut self, shell: &Rc<Shell>, now: u64) -> Option<Exit> {
         loop {
-            let (mut begun, mut answered, mut exit) = (Vec::new(), false, None);
+            let (mut begun, mut exit) = (Vec::new(), None);
             while let Some(output) = self.proxy.poll() {
                 match output {
                     Output::Call(id, request) => {
@@ -188,18 +189,16 @@ impl Machine {
                         self.to(id, |outlet| outlet.respond(parts));
                     }
                     Output::Send(id, bytes) => self.to(id, |outlet| outlet.send(&bytes)),
-                    Output::Finish(id) => {
-                        answered = true;
-                        self.to(id, Outlet::finish);
-                    }
+                    Output::Finish(id) => self.to(id, Outlet::finish),
                     Output::Abort(id) => self.to(id, Outlet::abort),
+                    Output::Snapshot(known) => self.snapshot = Some(known),
                     Output::Note(note) => self.tell_of(Time(now), &note),
                     Output::Exit(how) => exit = Some(how),
                     // Only a client on stdio is written to.
                     Output::Write(..) => {}
                 }
             }
-            if answered && self.more.keeps && exit.is_none() {
+            if exit.is_none() {
                 self.keep(shell);
             }
             let none = begun.is_empty();
@@ -267,13 +266,13 @@ impl Machine {
         }
     }
 
-    /// Keeps what another object would need, if it has changed.
+    /// Keeps what another object would need, before any response begins that
+    /// follows from it.
     fn keep(&mut self, shell: &Rc<Shell>) {
-        let (Some(known), Some(owner)) = (self.proxy.snapshot(), &self.owner) else { return };
-        if self.kept.as_ref() != Some(&known) {
+        let Some(owner) = self.owner.as_ref().filter(|_| self.more.opened && self.more.keeps) else { return };
+        if let Some(known) = self.snapshot.take() {
             let kept = Kept::new(owner, &known);
             shell.store(async move |state| kept.save(state).await);
-            self.kept = Some(known);
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::shell::now;
 use http::response::Parts;
 use http::{HeaderMap, HeaderValue, Method};
 use mcp_proxy_core::{ClientTransport, Config, ExchangeId, HttpTransport, Input, Output, Proxy, Time};
+use mcp_proxy_edge::cors;
 use worker::{Response, Result};
 
 /// A refusal: how it begins, and what it says.
@@ -32,6 +33,7 @@ impl Refusal {
                 | Output::Cancel(_)
                 | Output::Finish(_)
                 | Output::Abort(_)
+                | Output::Snapshot(_)
                 | Output::Exit(_) => {}
             }
         }
@@ -41,11 +43,9 @@ impl Refusal {
     }
 
     pub(crate) fn response(self, origin: Option<&str>) -> Result<Response> {
-        let response = Response::from_bytes(self.body)?.with_status(self.parts.status.as_u16());
-        for (name, value) in &self.parts.headers {
-            response.headers().set(name.as_str(), &String::from_utf8_lossy(value.as_bytes()))?;
-        }
-        answer::shared(response, origin)
+        let mut parts = self.parts;
+        cors::share(&mut parts.headers, origin);
+        answer::whole(http::Response::from_parts(parts, self.body))
     }
 }
 

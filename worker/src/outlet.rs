@@ -2,11 +2,11 @@
 //! together: in one piece, if that is all; else the rest is written while the
 //! client reads.
 
-use crate::answer;
 use crate::lines;
 use crate::platform::{Pipe, Traffic};
 use http::response::Parts;
 use http::{HeaderMap, StatusCode};
+use mcp_proxy_edge::cors;
 
 /// Where the machine writes.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ impl Outlet {
 /// Tells the traffic how responses begin.
 fn say((status, headers, origin): &Head, traffic: &Traffic) {
     let mut headers = lines::write(headers);
-    for (name, value) in origin.iter().flat_map(|origin| answer::sharing(origin)) {
+    for (name, value) in origin.iter().flat_map(|origin| cors::headers(origin)) {
         headers.extend([name, "\n", value, "\n"]);
     }
     traffic.head(status.as_u16(), &headers);

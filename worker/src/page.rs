@@ -1,7 +1,8 @@
 //! For people: the page at `/`, and the state of the Worker for whoever watches it.
 
-use crate::settings::{Access, Read};
+use crate::settings::Read;
 use http::StatusCode;
+use mcp_proxy_edge::{Access, path_of};
 use serde_json::{Value, json};
 use worker::{Response, Result};
 
@@ -51,13 +52,13 @@ fn health(settings: &Read) -> Result<Response> {
 fn shown(settings: &Read) -> String {
     let config: Value = match settings {
         Ok(settings) => {
-            let auth = match settings.access {
+            let auth = match settings.edge.access {
                 Access::Public => "public",
                 Access::Token(_) => "token",
                 Access::Forwarded { .. } => "forwarded",
             };
-            let path = |name: &str| if name.is_empty() { "/mcp".to_owned() } else { format!("/{name}/mcp") };
-            let endpoints = settings.upstreams.keys().map(|name| json!({"name": name, "path": path(name)}));
+            let names = settings.edge.upstreams.keys();
+            let endpoints = names.map(|name| json!({"name": name, "path": path_of(name)}));
             let endpoints: Vec<Value> = endpoints.collect();
             json!({"version": VERSION, "auth": auth, "endpoints": endpoints, "problems": []})
         }

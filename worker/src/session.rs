@@ -10,8 +10,9 @@ use crate::place::Place;
 use crate::platform::{self, Asked};
 use crate::settings::{self, Settings};
 use crate::shell::{Owner, Shell, log, now};
-use http::{HeaderValue, Method, StatusCode};
+use http::{HeaderValue, Method};
 use mcp_proxy_core::{ClientTransport, HttpTransport, Input};
+use mcp_proxy_edge::{Refusal, session_id};
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::time::Duration;
@@ -60,10 +61,10 @@ impl Session {
     /// A request, with what the edge knows of it.
     pub fn fetch(&self, request: &Request) -> Promise {
         match &*settings::current(&self.desk.env) {
-            Ok(settings) => self.desk.shell.traffic.ask(request, settings.limits.body as f64, &self.asked),
+            Ok(settings) => self.desk.shell.traffic.ask(request, settings.edge.max_body as f64, &self.asked),
             Err(_) => {
-                let message = "the Worker is misconfigured";
-                answer::settled(answer::refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, message))
+                let refusal = Refusal::Misconfigured("the Worker is misconfigured".to_owned());
+                answer::settled(answer::refused(&refusal, None))
             }
         }
     }
@@ -86,7 +87,7 @@ impl Desk {
         let known = Known::read(&text);
         if known.length.is_empty() {
             // An edge of another version asks, as happens during a deployment.
-            return self.shell.refuse(id, answer::not_opened(), None);
+            return self.shell.refuse(id, &Refusal::NotOpened, None);
         }
         self.shell.watch();
         if self.shell.serves(|owner| known.is_from(&owner.asker)) {
@@ -97,11 +98,11 @@ impl Desk {
             let known = Known::read(&text);
             match desk.serves(&known).await {
                 Ok(Served::Yes) => desk.hand_over(id, &method, &known, body),
-                Ok(Served::Unknown) => desk.shell.refuse(id, answer::no_such_session(), known.origin()),
-                Ok(Served::Full) => desk.shell.refuse(id, answer::too_many_open(), known.origin()),
+                Ok(Served::Unknown) => desk.shell.refuse(id, &Refusal::UnknownSession, known.origin()),
+                Ok(Served::Full) => desk.shell.refuse(id, &answer::too_many_sessions(), known.origin()),
                 Err(error) => {
                     log("error", "SESSION", &error.to_string());
-                    desk.shell.refuse(id, answer::not_opened(), known.origin());
+                    desk.shell.refuse(id, &Refusal::NotOpened, known.origin());
                 }
             }
             desk.shell.rest();
@@ -111,7 +112,7 @@ impl Desk {
     /// Gives a request to the machine.
     fn hand_over(&self, id: u32, method: &str, known: &Known<'_>, body: Option<Vec<u8>>) {
         let Some(body) = body else {
-            return self.shell.refuse(id, answer::too_long(self.longest()), known.origin());
+            return self.shell.refuse(id, &answer::too_long(self.longest()), known.origin());
         };
         let mut parts = http::Request::new(()).into_parts().0;
         parts.method = Method::from_bytes(method.as_bytes()).unwrap_or_default();
@@ -121,7 +122,7 @@ impl Desk {
 
     /// The longest body of a request.
     fn longest(&self) -> usize {
-        settings::current(&self.env).as_ref().as_ref().map_or(0, |settings| settings.limits.body)
+        settings::current(&self.env).as_ref().as_ref().map_or(0, |settings| settings.edge.max_body)
     }
 
     /// There is a machine that works for whoever asks; it is made for a new
@@ -156,10 +157,10 @@ impl Desk {
         kept: Option<Kept>,
         place: Option<Place>,
     ) -> Result<()> {
-        let Some(config) = settings.upstreams.get(known.upstream) else { return Ok(()) };
+        let Some(config) = settings.edge.upstreams.get(known.upstream) else { return Ok(()) };
         let session = match &kept {
             Some(kept) => kept.session.clone(),
-            None => format!("{}.{}", self.shell.state.id(), platform::secret()),
+            None => session_id::write(&self.shell.state.id().to_string(), &platform::secret()),
         };
         let Ok(name) = HeaderValue::from_str(&session) else { return Ok(()) };
         let limits = &settings.limits;

@@ -5,7 +5,8 @@
 
 use crate::platform;
 use http::{HeaderValue, header::AUTHORIZATION};
-use mcp_proxy_core::{Config, KeepAlive, OriginPolicy, Transport};
+use mcp_proxy_core::{Config, KeepAlive, Transport};
+use mcp_proxy_edge::{Access, Edge, OriginPolicy};
 use serde_json::{Map, Value};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,10 +23,8 @@ const SECRET: &str = "UPSTREAM_AUTHORIZATION";
 /// A configuration that works.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    /// The servers by name; the one of `/mcp` has none.
-    pub(crate) upstreams: BTreeMap<String, Config>,
-    pub(crate) access: Access,
-    pub(crate) origins: OriginPolicy,
+    /// The servers, and who may come in.
+    pub(crate) edge: Edge<Config>,
     pub(crate) limits: Limits,
     /// Whether a session outlives the object that serves it.
     pub(crate) recovers: bool,
@@ -33,25 +32,10 @@ pub(crate) struct Settings {
     pub(crate) verbose: bool,
 }
 
-/// Who may come in.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    /// Everybody.
-    Public,
-    /// Whoever has this token.
-    Token(String),
-    /// Whoever the server lets in: it gets the client's own credentials.
-    Forwarded {
-        /// Whether clients without credentials may try.
-        anonymous: bool,
-    },
-}
-
 #[derive(Debug)]
 pub(crate) struct Limits {
     /// How many sessions a client may have open; nobody counts them where it is 0.
     pub(crate) sessions: usize,
-    pub(crate) body: usize,
     pub(crate) open: usize,
     pub(crate) queue: usize,
     pub(crate) replay_events: usize,
@@ -112,13 +96,15 @@ impl Settings {
         let access = reader.access();
         let event = reader.size("MAX_EVENT_BYTES", 8 << 20, 1);
         let settings = Self {
-            upstreams: reader.upstreams(event),
-            access: access.unwrap_or(Access::Public),
-            origins: OriginPolicy::new(reader.origins(), reader.hosts()),
+            edge: Edge {
+                upstreams: reader.upstreams(event),
+                access: access.unwrap_or(Access::Public),
+                origins: OriginPolicy::new(reader.origins(), reader.hosts()),
+                // No message is longer than the longest of the server.
+                max_body: reader.size("MAX_BODY_BYTES", 4 << 20, 1).min(event),
+            },
             limits: Limits {
                 sessions: reader.size("MAX_SESSIONS", 256, 0),
-                // No message is longer than the longest of the server.
-                body: reader.size("MAX_BODY_BYTES", 4 << 20, 1).min(event),
                 open: reader.size("MAX_PENDING", 256, 1),
                 queue: reader.size("MAX_QUEUE_BYTES", 1 << 20, 0),
                 replay_events: reader.size("REPLAY_EVENTS", 512, 0),

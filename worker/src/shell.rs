@@ -12,6 +12,7 @@ use crate::platform::{self, Begun, Ended, Gone, Piece, Took, Traffic};
 use futures::TryFutureExt;
 use http::{HeaderMap, StatusCode, request};
 use mcp_proxy_core::{CallError, CallId, Config, ExchangeId, Exit, Input, Sink};
+use mcp_proxy_edge::Refusal;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
@@ -21,7 +22,7 @@ use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::Closure;
 use wasm_bindgen_futures::spawn_local;
 use worker::js_sys::{Date, Function};
-use worker::{Response, Result, State, console_log};
+use worker::{Result, State, console_log};
 
 /// The platform counts longer ones wrongly. A tick that comes early does no harm.
 const LONGEST_WAIT: u64 = 60 * 60 * 1000;
@@ -144,7 +145,7 @@ impl Shell {
         let Some(machine) = machine else { return };
         self.traffic.cancel_all();
         for (id, outlet) in machine.waiting() {
-            self.refuse(number(id.0), answer::ended(), outlet.origin());
+            self.refuse(number(id.0), &Refusal::SessionEnded, outlet.origin());
         }
     }
 
@@ -166,9 +167,8 @@ impl Shell {
     }
 
     /// Answers a request in the machine's place.
-    pub(crate) fn refuse(&self, id: u32, response: Result<Response>, origin: Option<&str>) {
-        let shared = response.and_then(|response| answer::shared(response, origin));
-        match shared {
+    pub(crate) fn refuse(&self, id: u32, refusal: &Refusal, origin: Option<&str>) {
+        match answer::refused(refusal, origin) {
             Ok(response) => self.traffic.respond(id, &response.into()),
             Err(error) => log("error", "SESSION", &error.to_string()),
         }

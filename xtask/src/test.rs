@@ -76,7 +76,7 @@ fn lint() -> Result<()> {
 }
 
 fn core() -> Result<()> {
-    let packages = ["--package", "mcp-proxy-core", "--package", "mcp-proxy-options"];
+    let packages = ["--package", "mcp-proxy-core", "--package", "mcp-proxy-edge", "--package", "mcp-proxy-options"];
     step::run("core: tables, laws and paths", cargo(&["test", "--locked"]).args(packages))
 }
 

@@ -2,6 +2,7 @@
 //! commands that come out. One closed enum each way; a log of `(Time, Input)`
 //! *is* a run. Nothing here decides anything.
 
+use crate::config::Snapshot;
 use crate::note::Note;
 use bytes::Bytes;
 
@@ -91,6 +92,9 @@ pub enum Output {
     Finish(ExchangeId),
     /// Break the response off, and forget what was not written.
     Abort(ExchangeId),
+    /// Store this in place of the last snapshot, before the commands that follow:
+    /// with it another machine goes on with the client's session.
+    Snapshot(Snapshot),
     /// Something worth a line in a log.
     Note(Note),
     /// The machine is done; nothing follows.

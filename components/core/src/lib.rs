@@ -40,7 +40,6 @@ pub mod wire;
 
 pub use boundary::{CallError, CallId, ExchangeId, Exit, Input, Output, Side, Sink, Source};
 pub use config::{ClientTransport, Config, ConfigError, HttpTransport, KeepAlive, Snapshot, Transport};
-pub use front::origin::{OriginPolicy, Rejection};
 pub use ledger::{Entry, last_words};
 pub use note::{Blame, Exchange, Note, Outcome};
 pub use proxy::Proxy;

@@ -54,7 +54,7 @@ impl Run {
             Output::Write(Side::Client, line) => self.count(line, -1),
             Output::Note(note) => self.bugs += usize::from(note.blame() == Blame::Bug),
             Output::Exit(_) => self.exits += 1,
-            Output::Call(..) | Output::Cancel(_) => {}
+            Output::Call(..) | Output::Cancel(_) | Output::Snapshot(_) => {}
             Output::Respond(..) | Output::Send(..) | Output::Finish(_) | Output::Abort(_) => self.bugs += 1,
         }
     }

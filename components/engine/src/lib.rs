@@ -6,7 +6,7 @@ mod config;
 mod facts;
 
 use bindings::exports::mcp::proxy::machine;
-use mcp_proxy_core::{Exit, Output, Side, Source, Time};
+use mcp_proxy_core::{Exit, Output, Side, Source, Time, Why};
 use std::cell::RefCell;
 
 #[allow(unsafe_code, unreachable_pub, clippy::allow_attributes_without_reason, reason = "generated")]
@@ -38,17 +38,14 @@ impl machine::GuestProxy for Proxy {
         facts::with(input, |input| self.0.borrow_mut().handle(Time(now), input));
     }
 
-    fn poll(&self) -> Option<machine::Output> {
-        self.0.borrow_mut().poll().map(said)
+    fn poll(&self) -> Vec<machine::Output> {
+        let mut proxy = self.0.borrow_mut();
+        std::iter::from_fn(|| proxy.poll()).map(said).collect()
     }
 
     fn deadline(&self) -> Option<machine::Deadline> {
         let deadline = self.0.borrow().deadline()?;
-        Some(machine::Deadline { at: deadline.at.0, why: format!("{:?}", deadline.why) })
-    }
-
-    fn snapshot(&self) -> Option<machine::Snapshot> {
-        self.0.borrow().snapshot().map(config::snapshot)
+        Some(machine::Deadline { at: deadline.at.0, why: why(deadline.why) })
     }
 
     fn wants(&self, source: machine::Source) -> bool {
@@ -82,6 +79,7 @@ fn said(output: Output) -> machine::Output {
         Output::Send(id, bytes) => machine::Output::Send((id.0, bytes.into())),
         Output::Finish(id) => machine::Output::Finish(id.0),
         Output::Abort(id) => machine::Output::Abort(id.0),
+        Output::Snapshot(known) => machine::Output::Snapshot(config::snapshot(known)),
         Output::Note(note) => {
             let (tag, text) = mcp_proxy_words::words(&note);
             machine::Output::Note(machine::Note { blame: blame(note.blame()), tag: tag.to_owned(), text })
@@ -90,6 +88,24 @@ fn said(output: Output) -> machine::Output {
             Exit::Drained => machine::Exit::Drained,
             Exit::Stopped => machine::Exit::Stopped,
         }),
+    }
+}
+
+fn why(why: Why) -> machine::Why {
+    match why {
+        Why::Retry => machine::Why::Retry,
+        Why::Reconnect => machine::Why::Reconnect,
+        Why::Quiet => machine::Why::Quiet,
+        Why::FirstByte => machine::Why::FirstByte,
+        Why::Endpoint => machine::Why::Endpoint,
+        Why::Total => machine::Why::Total,
+        Why::KeepAlive => machine::Why::KeepAlive,
+        Why::Reopen => machine::Why::Reopen,
+        Why::Heartbeat => machine::Why::Heartbeat,
+        Why::Unread => machine::Why::Unread,
+        Why::Greeting => machine::Why::Greeting,
+        Why::Drain => machine::Why::Drain,
+        Why::Leave => machine::Why::Leave,
     }
 }
 

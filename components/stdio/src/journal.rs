@@ -11,7 +11,7 @@
 //! | `@` count | so many bytes of stdin need not be read again |
 //! | `=` text | what the next component is to be told |
 
-use mcp_proxy_core::{Entry, Proxy, last_words};
+use mcp_proxy_core::{Entry, Proxy, Snapshot, last_words};
 use std::io::Write;
 
 /// No note and no line of a recording begins with it.
@@ -22,8 +22,6 @@ pub(crate) struct Journal {
     read: u64,
     /// How many of them the host knows to be done with.
     done: u64,
-    /// The session that the host knows.
-    session: u64,
 }
 
 impl Journal {
@@ -31,7 +29,7 @@ impl Journal {
         proxy.start_ledger();
         let (before, after) = last_words();
         write(&line(&format!("T{before}{SEPARATOR}{}", after.trim_end())));
-        Self { read: 0, done: 0, session: 0 }
+        Self { read: 0, done: 0 }
     }
 
     pub(crate) fn read(&mut self, count: usize) {
@@ -52,16 +50,15 @@ impl Journal {
             self.done = done;
             text.push_str(&line(&format!("@{done}")));
         }
-        let session = proxy.snapshot_revision();
-        if session != self.session {
-            self.session = session;
-            let known = proxy.snapshot().map(|known| known.to_line()).unwrap_or_default();
-            text.push_str(&line(&format!("={known}")));
-        }
         if !text.is_empty() {
             write(&text);
         }
     }
+}
+
+/// Tells the host what the next component needs to go on with the session.
+pub(crate) fn session(known: &Snapshot) {
+    write(&line(&format!("={}", known.to_line())));
 }
 
 fn line(text: &str) -> String {

@@ -111,6 +111,8 @@ impl<W: Write> Printer<W> {
             Output::Send(exchange, bytes) => format!("client {}: {}", exchange.0, self.body(bytes)),
             Output::Finish(exchange) => format!("client {}: end of the response", exchange.0),
             Output::Abort(exchange) => format!("client {}: broken off", exchange.0),
+            // It says nothing that the messages do not.
+            Output::Snapshot(_) => return Ok(()),
             Output::Note(note) => {
                 let (tag, text) = words(note);
                 format!("[{tag}] {text}")

@@ -2,7 +2,7 @@
 //! happened. The drain starts things and never waits for them.
 
 use crate::call::{Broken, Call, News};
-use crate::journal::Journal;
+use crate::journal::{self, Journal};
 use crate::limits::HostLimits;
 use crate::log::{Bodies, Level, Log};
 use crate::output::Stdout;
@@ -147,6 +147,7 @@ impl Shell {
                         self.call(id, request);
                     }
                     Output::Cancel(id) => self.forget(id),
+                    Output::Snapshot(known) => self.journal.iter().for_each(|_| journal::session(&known)),
                     Output::Note(note) => self.log.note(self.now, &note),
                     Output::Exit(exit) => return Some(exit),
                     // Only a client of HTTP has exchanges.

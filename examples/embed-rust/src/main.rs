@@ -51,7 +51,7 @@ async fn main() -> Result<()> {
 
     'host: loop {
         // Start whatever the machine asks for; wait for none of it.
-        while let Some(output) = machine.call_poll(&mut store, this)? {
+        for output in machine.call_poll(&mut store, this)? {
             match output {
                 Output::Write((Side::Client, bytes)) => lines.send(bytes)?,
                 Output::Call(request) => {
@@ -63,6 +63,8 @@ async fn main() -> Result<()> {
                 }
                 Output::Note(note) => eprintln!("{}: {}", note.tag, note.text),
                 Output::Exit(_) => break 'host,
+                // The session ends with this process.
+                Output::Snapshot(_) => {}
                 // A client on stdio has no exchanges.
                 Output::Respond(_) | Output::Send(_) | Output::Finish(_) | Output::Abort(_) => {}
             }

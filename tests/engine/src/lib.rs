@@ -75,7 +75,7 @@ impl Instance {
 
     /// # Errors
     /// If it traps.
-    pub fn poll(&mut self, proxy: Proxy) -> Result<Option<Output>> {
+    pub fn poll(&mut self, proxy: Proxy) -> Result<Vec<Output>> {
         self.engine.mcp_proxy_machine().proxy().call_poll(&mut self.store, proxy.0)
     }
 

@@ -7,7 +7,8 @@
 use crate::machine;
 use mcp_proxy_core as core;
 use mcp_proxy_core::{
-    CallError, ClientTransport, Exit, HttpTransport, Input, KeepAlive, Output, Quirks, Side, Sink, Transport,
+    CallError, ClientTransport, Exit, HttpTransport, Input, KeepAlive, Output, Quirks, Side, Sink, Snapshot, Transport,
+    Why,
 };
 use std::time::Duration;
 
@@ -68,11 +69,15 @@ fn http_transport(client: &HttpTransport) -> machine::HttpTransport {
         heartbeat: millis(*heartbeat),
         patience: millis(*patience),
         recovers: *recovers,
-        resumed: resumed.as_ref().map(|known| machine::Snapshot {
-            initialize: known.initialize.to_vec(),
-            version: known.version.clone(),
-            settings: known.settings.iter().map(|setting| setting.to_vec()).collect(),
-        }),
+        resumed: resumed.as_ref().map(snapshot),
+    }
+}
+
+fn snapshot(known: &Snapshot) -> machine::Snapshot {
+    machine::Snapshot {
+        initialize: known.initialize.to_vec(),
+        version: known.version.clone(),
+        settings: known.settings.iter().map(|setting| setting.to_vec()).collect(),
     }
 }
 
@@ -128,6 +133,7 @@ pub fn output(output: Output) -> machine::Output {
         Output::Send(exchange, bytes) => machine::Output::Send((exchange.0, bytes.into())),
         Output::Finish(exchange) => machine::Output::Finish(exchange.0),
         Output::Abort(exchange) => machine::Output::Abort(exchange.0),
+        Output::Snapshot(known) => machine::Output::Snapshot(snapshot(&known)),
         Output::Note(note) => {
             let (tag, text) = mcp_proxy_words::words(&note);
             machine::Output::Note(machine::Note { blame: blame(note.blame()), tag: tag.to_owned(), text })
@@ -140,7 +146,25 @@ pub fn output(output: Output) -> machine::Output {
 /// When a tick is due.
 #[must_use]
 pub fn deadline(deadline: core::Deadline) -> machine::Deadline {
-    machine::Deadline { at: deadline.at.0, why: format!("{:?}", deadline.why) }
+    machine::Deadline { at: deadline.at.0, why: why(deadline.why) }
+}
+
+fn why(why: Why) -> machine::Why {
+    match why {
+        Why::Retry => machine::Why::Retry,
+        Why::Reconnect => machine::Why::Reconnect,
+        Why::Quiet => machine::Why::Quiet,
+        Why::FirstByte => machine::Why::FirstByte,
+        Why::Endpoint => machine::Why::Endpoint,
+        Why::Total => machine::Why::Total,
+        Why::KeepAlive => machine::Why::KeepAlive,
+        Why::Reopen => machine::Why::Reopen,
+        Why::Heartbeat => machine::Why::Heartbeat,
+        Why::Unread => machine::Why::Unread,
+        Why::Greeting => machine::Why::Greeting,
+        Why::Drain => machine::Why::Drain,
+        Why::Leave => machine::Why::Leave,
+    }
 }
 
 fn side(side: Side) -> machine::Side {

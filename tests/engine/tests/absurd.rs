@@ -91,7 +91,7 @@ impl Host {
         if self.dice.one_in(8) {
             return; // Whether it is drained after each fact or after many is the host's choice.
         }
-        while let Some(output) = self.instance.poll(self.proxy).unwrap() {
+        for output in self.instance.poll(self.proxy).unwrap() {
             self.carry_out(&output);
         }
         let due = self.instance.deadline(self.proxy).unwrap();
@@ -115,6 +115,7 @@ impl Host {
             Output::Write((Side::Client, line)) => assert_eq!(line.last(), Some(&b'\n')),
             Output::Cancel(_)
             | Output::Note(_)
+            | Output::Snapshot(_)
             | Output::Respond(_)
             | Output::Send(_)
             | Output::Finish(_)

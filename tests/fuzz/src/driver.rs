@@ -373,6 +373,7 @@ impl<'a> Driver<'a> {
                 self.cancelled.insert(call);
             }
             Output::Note(note) => assert_ne!(note.blame(), Blame::Bug, "{note:?}"),
+            Output::Snapshot(_) => {}
             Output::Exit(_) => self.exited = true,
             other @ (Output::Respond(..) | Output::Send(..) | Output::Finish(_) | Output::Abort(_)) => {
                 self.visits.as_mut().expect("a client on stdio").obey(other);

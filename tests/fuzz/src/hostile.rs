@@ -169,6 +169,7 @@ impl Shell {
                 | Output::Send(..)
                 | Output::Finish(_)
                 | Output::Abort(_)
+                | Output::Snapshot(_)
                 | Output::Note(_)
                 | Output::Exit(_) => {}
             }

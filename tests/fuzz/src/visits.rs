@@ -151,7 +151,12 @@ impl Visits {
                 let visit = self.live.remove(&id).expect("over before it was broken off");
                 assert!(visit.status.is_some(), "{id:?} is broken off before it began");
             }
-            Output::Write(..) | Output::Call(..) | Output::Cancel(_) | Output::Note(_) | Output::Exit(_) => {}
+            Output::Write(..)
+            | Output::Call(..)
+            | Output::Cancel(_)
+            | Output::Snapshot(_)
+            | Output::Note(_)
+            | Output::Exit(_) => {}
         }
     }
 

@@ -12,9 +12,8 @@ const CALLS: u64 = 1 << 40;
 impl World {
     pub(crate) fn restart(&mut self) {
         let ClientTransport::Http(client) = &self.config.client else { return };
-        // What the last machine did not get round to, the one before it knew.
-        let Some(known) = self.proxy.snapshot().or_else(|| client.resumed.clone()) else { return };
-        let client = HttpTransport { resumed: Some(known), ..client.clone() };
+        let Some(known) = &self.snapshot else { return };
+        let client = HttpTransport { resumed: Some(known.clone()), ..client.clone() };
         let strikes = self.caller.as_mut().is_some_and(|caller| caller.luck.strikes());
         if !strikes || self.left.is_some() {
             return;

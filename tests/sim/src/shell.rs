@@ -141,6 +141,7 @@ impl World {
                     self.server.ledger.tell(CHANGED);
                 }
             }
+            Output::Snapshot(known) => self.snapshot = Some(known),
             Output::Exit(_) => self.model.exited = true,
             Output::Respond(id, parts) => self.responded(id, &parts),
             Output::Send(id, bytes) => self.sent(id, &bytes),

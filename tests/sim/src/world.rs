@@ -17,7 +17,7 @@ use crate::trace::Trace;
 use crate::weather::{End, Weather};
 use bytes::Bytes;
 use http::Request;
-use mcp_proxy_core::{CallId, Config, ExchangeId, Input, Proxy, Side, Sink, Source, Time};
+use mcp_proxy_core::{CallId, Config, ExchangeId, Input, Proxy, Side, Sink, Snapshot, Source, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 
@@ -36,6 +36,8 @@ const EMPTY: usize = 12 << 10;
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) proxy: Proxy,
+    /// What a machine last said is to be stored of the session.
+    pub(crate) snapshot: Option<Snapshot>,
     pub(crate) client: Client,
     pub(crate) server: Server,
     pub(crate) network: Network,
@@ -111,6 +113,7 @@ impl World {
         let config = weather.config()?;
         let mut world = Self {
             proxy: Proxy::new(&config, chance.seed(), Time(0)),
+            snapshot: None,
             client: Client::new(chance, weather, size.requests),
             server: Server::new(chance, weather, size.server),
             network: Network::new(chance, weather, size.network),

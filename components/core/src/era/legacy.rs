@@ -50,18 +50,17 @@ enum Phase {
     Lost(Option<Time>),
 }
 
-/// What is needed to open the session a second time.
+/// What is needed to open the session a second time. Messages are kept as bytes,
+/// which every snapshot shares.
 #[derive(Debug, Default)]
 struct Memory {
-    initialize: Option<Message>,
+    initialize: Option<Bytes>,
     /// What the client and the server agreed on first.
     version: String,
-    log_level: Option<Message>,
-    subscriptions: BTreeMap<String, Message>,
+    log_level: Option<Bytes>,
+    subscriptions: BTreeMap<String, Bytes>,
     /// Settings that the server has not confirmed.
     asked: BTreeMap<RequestKey, Message>,
-    /// How often something was learned.
-    lessons: u64,
 }
 
 /// How a request of the client ended.
@@ -81,26 +80,20 @@ impl Legacy {
 
     /// Goes on with a session that another machine had.
     pub(crate) fn resume(&mut self, known: &Snapshot) {
-        self.memory.initialize = one(&known.initialize);
+        self.memory.initialize = one(&known.initialize).map(|message| message.bytes.into());
         self.memory.version.clone_from(&known.version);
-        known.settings.iter().filter_map(one).for_each(|message| self.memory.learn(message));
+        for setting in known.settings.iter().filter_map(one) {
+            self.memory.learn(setting);
+        }
         self.session = context(1, None, None);
         self.phase = Phase::Lost(None);
     }
 
     /// What [`Legacy::resume`] needs, once a session was opened.
     pub(crate) fn snapshot(&self) -> Option<Snapshot> {
-        let initialize = self.memory.initialize.as_ref().filter(|_| self.session.number > 0)?;
-        Some(Snapshot {
-            initialize: Bytes::copy_from_slice(&initialize.bytes),
-            version: self.memory.version.clone(),
-            settings: self.memory.settings().into_iter().map(|message| Bytes::from(message.bytes)).collect(),
-        })
-    }
-
-    /// Changes whenever the snapshot does.
-    pub(crate) fn revision(&self) -> u64 {
-        self.session.number + self.memory.lessons
+        let initialize = self.memory.initialize.clone().filter(|_| self.session.number > 0)?;
+        let settings = self.memory.settings().cloned().collect();
+        Some(Snapshot { initialize, version: self.memory.version.clone(), settings })
     }
 
     /// Replaces a session that is lost, if there is one.
@@ -149,8 +142,7 @@ impl Legacy {
     /// Remembers of a client's request what a new session would need.
     pub(crate) fn requested(&mut self, purpose: Purpose, message: &Message) {
         if let Purpose::Initialize(_) = purpose {
-            let lessons = self.memory.lessons;
-            self.memory = Memory { initialize: Some(message.clone()), lessons, ..Memory::default() };
+            self.memory = Memory { initialize: Some(message.bytes.clone().into()), ..Memory::default() };
         } else if let Purpose::Request { key, .. } = purpose {
             self.memory.asked(key, message);
         }
@@ -162,12 +154,10 @@ impl Legacy {
     }
 
     /// A request of the client is over. A setting that the server took is
-    /// remembered, for a new session.
-    pub(crate) fn concluded(&mut self, key: RequestKey, conclusion: Conclusion) {
+    /// remembered, for a new session. `true` if that changed the snapshot.
+    pub(crate) fn concluded(&mut self, key: RequestKey, conclusion: Conclusion) -> bool {
         let setting = self.memory.asked.remove(&key);
-        if let (Some(message), Conclusion::Succeeded) = (setting, conclusion) {
-            self.memory.learn(message);
-        }
+        conclusion == Conclusion::Succeeded && setting.is_some_and(|message| self.memory.learn(message))
     }
 
     /// A message wants to go. Returns what may be sent now, which in a lost
@@ -235,9 +225,8 @@ impl Legacy {
     /// The server answered our own `initialize` for a lost session.
     pub(crate) fn reopened(&mut self, result: &str, session: Option<HeaderValue>, route: &mut Route) {
         self.opened(result, session);
-        let settings = self.memory.settings();
         let greeting = Outgoing::new(Purpose::Initialized, Bytes::from_static(INITIALIZED));
-        let restores = settings.into_iter().map(|message| {
+        let restores = self.memory.settings().filter_map(one).map(|message| {
             let (key, id) = route.open_own(Asked::Upkeep);
             Outgoing::new(Purpose::Restore(key), message.with_id(&id))
         });
@@ -323,7 +312,7 @@ impl Legacy {
     }
 
     fn reinitialize(&mut self, route: &mut Route) -> Option<Outgoing> {
-        let message = self.memory.initialize.clone()?;
+        let message = one(self.memory.initialize.as_ref()?)?;
         self.phase = Phase::AwaitInitialize;
         self.session = context(self.session.number, None, None);
         let (key, id) = route.open_own(Asked::NewSession);
@@ -368,19 +357,22 @@ impl Memory {
         }
     }
 
-    fn learn(&mut self, message: Message) {
-        let Kind::Request { method, .. } = &message.kind else { return };
-        self.lessons += 1;
+    /// `true` if there is something new to remember, or to forget.
+    fn learn(&mut self, message: Message) -> bool {
+        let Kind::Request { method, .. } = &message.kind else { return false };
         let uri = message::text_member(message.params(), "uri");
         match (&**method, uri) {
-            ("logging/setLevel", _) => self.log_level = Some(message),
-            ("resources/unsubscribe", Some(uri)) => drop(self.subscriptions.remove(&uri)),
-            (_, Some(uri)) if self.subscriptions.len() < MOST_SETTINGS => drop(self.subscriptions.insert(uri, message)),
-            (_, _) => {}
+            ("logging/setLevel", _) => self.log_level = Some(message.bytes.into()),
+            ("resources/unsubscribe", Some(uri)) => return self.subscriptions.remove(&uri).is_some(),
+            (_, Some(uri)) if self.subscriptions.len() < MOST_SETTINGS => {
+                self.subscriptions.insert(uri, message.bytes.into());
+            }
+            (_, _) => return false,
         }
+        true
     }
 
-    fn settings(&self) -> Vec<Message> {
-        self.subscriptions.values().chain(&self.log_level).cloned().collect()
+    fn settings(&self) -> impl Iterator<Item = &Bytes> {
+        self.subscriptions.values().chain(&self.log_level)
     }
 }

@@ -3,7 +3,6 @@
 
 pub(crate) mod http;
 pub(crate) mod lines;
-pub(crate) mod origin;
 
 use crate::config::{ClientTransport, Config};
 use crate::rng::Rng;

@@ -164,7 +164,10 @@ impl Proxy {
         let missed = opens && self.client_missed_its_session();
         let refused = opens && !message.error().is_empty();
         let conclusion = if message.error().is_empty() { Conclusion::Succeeded } else { Conclusion::Failed };
-        self.era.concluded(key, conclusion);
+        let learned = self.era.concluded(key, conclusion);
+        if learned || (opens && !refused) {
+            self.tell_snapshot();
+        }
         self.back.forget(key);
         if let Some(id) = self.close(key) {
             self.write_message(Destination::Answer(&id), message.with_id(&id));

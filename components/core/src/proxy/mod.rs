@@ -126,22 +126,10 @@ impl Proxy {
         }
     }
 
-    /// What another machine needs to go on with the client's session, once it
-    /// stands. Changes when the client sets something.
-    #[must_use]
-    pub fn snapshot(&self) -> Option<Snapshot> {
-        self.era.snapshot()
-    }
-
-    /// Changes whenever [`Proxy::snapshot`] does, and costs nothing to ask.
-    #[must_use]
-    pub fn snapshot_revision(&self) -> u64 {
-        self.era.revision()
-    }
-
     /// Goes on with the session of a machine that was lost.
     pub fn resume(&mut self, known: &Snapshot) {
         self.era.resume(known);
+        self.tell_snapshot();
         self.era.reopen(&mut self.route).into_iter().for_each(|outgoing| self.send(outgoing));
         self.settle();
     }
@@ -252,6 +240,11 @@ impl Proxy {
     /// The permission to answer, once.
     fn close(&mut self, key: RequestKey) -> Option<Id> {
         self.route.close(key).inspect(|id| self.ledger.closed(id))
+    }
+
+    /// What another machine needs has changed.
+    fn tell_snapshot(&mut self) {
+        self.queue.extend(self.era.snapshot().map(Output::Snapshot));
     }
 
     fn note(&mut self, note: Note) {

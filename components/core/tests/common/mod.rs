@@ -20,7 +20,8 @@ mod tape;
 use ::http::{HeaderMap, Request, Response, response};
 use bytes::Bytes;
 use mcp_proxy_core::{
-    CallError, CallId, Config, Deadline, ExchangeId, Exit, Input, Note, Output, Proxy, Side, Sink, Source, Time, Why,
+    CallError, CallId, Config, Deadline, ExchangeId, Exit, Input, Note, Output, Proxy, Side, Sink, Snapshot, Source,
+    Time, Why,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
@@ -36,6 +37,7 @@ pub struct Bench {
     pub now: u64,
     said: VecDeque<Output>,
     pub notes: Vec<Note>,
+    pub snapshots: Vec<Snapshot>,
     requests: BTreeMap<CallId, Request<Bytes>>,
     tape: Tape,
 }
@@ -63,7 +65,15 @@ impl Bench {
         set(&mut config);
         let proxy = Proxy::new(&config, seed, Time(0));
         let tape = Tape::start(&config, seed);
-        Self { proxy, now: 0, said: VecDeque::new(), notes: Vec::new(), requests: BTreeMap::new(), tape }
+        Self {
+            proxy,
+            now: 0,
+            said: VecDeque::new(),
+            notes: Vec::new(),
+            snapshots: Vec::new(),
+            requests: BTreeMap::new(),
+            tape,
+        }
     }
 
     /// A machine with an open session `s1` and no listening stream.
@@ -152,6 +162,7 @@ impl Bench {
             self.tape.said(&output);
             match output {
                 Output::Note(note) => self.notes.push(note),
+                Output::Snapshot(known) => self.snapshots.push(known),
                 Output::Call(id, request) => {
                     self.requests.insert(id, request.clone());
                     self.said.push_back(Output::Call(id, request));

@@ -49,9 +49,12 @@ fn described(output: &Output) -> String {
         Output::Send(id, bytes) => format!("{id:?} send {}", String::from_utf8_lossy(bytes)),
         // The session has another name in a recording.
         Output::Respond(id, parts) => format!("{id:?} {} {:?}", parts.status, parts.headers.keys().collect::<Vec<_>>()),
-        Output::Cancel(_) | Output::Finish(_) | Output::Abort(_) | Output::Note(_) | Output::Exit(_) => {
-            format!("{output:?}")
-        }
+        Output::Cancel(_)
+        | Output::Finish(_)
+        | Output::Abort(_)
+        | Output::Snapshot(_)
+        | Output::Note(_)
+        | Output::Exit(_) => format!("{output:?}"),
     }
 }
 

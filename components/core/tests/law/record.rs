@@ -93,6 +93,7 @@ pub enum Command {
     Send(ExchangeId, Bytes),
     Finish(ExchangeId),
     Abort(ExchangeId),
+    Snapshot,
     Note(Blame),
     Exit,
 }
@@ -107,6 +108,7 @@ impl From<Output> for Command {
             Output::Send(id, bytes) => Self::Send(id, bytes),
             Output::Finish(id) => Self::Finish(id),
             Output::Abort(id) => Self::Abort(id),
+            Output::Snapshot(_) => Self::Snapshot,
             Output::Note(note) => Self::Note(note.blame()),
             Output::Exit(_) => Self::Exit,
         }

@@ -143,7 +143,7 @@ impl Client for HttpClient {
             Command::Abort(id) if self.is_live(id.0) || self.is_unread(id.0) => self.lost(id.0),
             Command::Abort(_) | Command::Write(_) => self.books.complain(format!("to an HTTP client: {command:?}")),
             Command::Exit => self.exited = true,
-            Command::Call(..) | Command::Cancel(_) | Command::Note(_) => {}
+            Command::Call(..) | Command::Cancel(_) | Command::Snapshot | Command::Note(_) => {}
         }
     }
 

@@ -72,7 +72,7 @@ impl Client for LinesClient {
             Command::Respond(..) | Command::Send(..) | Command::Finish(_) | Command::Abort(_) => {
                 self.books.complain(format!("to a client on stdio: {command:?}"));
             }
-            Command::Call(..) | Command::Cancel(_) | Command::Note(_) | Command::Exit => {}
+            Command::Call(..) | Command::Cancel(_) | Command::Snapshot | Command::Note(_) | Command::Exit => {}
         }
     }
 

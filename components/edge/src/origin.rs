@@ -1,24 +1,14 @@
-//! Who may knock: the checks of `Origin` and `Host` that keep web pages of
-//! others, and names that others point at us, away. A shell asks before it
-//! looks for a session; who the client is must not enter.
+//! The origin policy: the checks of `Origin` and `Host` that keep out the web
+//! pages of others, and the names that others point at us (DNS rebinding). A
+//! request that carries neither header comes from no page.
 
-use http::header::{HOST, ORIGIN};
-use http::{HeaderMap, HeaderName};
+use crate::refusal::Refusal;
 
 /// The origins and hosts that are let in.
 #[derive(Debug, Clone, Default)]
 pub struct OriginPolicy {
     origins: Vec<String>,
     hosts: Vec<String>,
-}
-
-/// Why a request is turned away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rejection {
-    /// It comes from a web page of somebody else.
-    Origin,
-    /// It was sent to a name that is not ours.
-    Host,
 }
 
 impl OriginPolicy {
@@ -29,25 +19,25 @@ impl OriginPolicy {
         Self { origins, hosts }
     }
 
-    /// Looks at a request that was sent to `own`, our origin as the client
-    /// knows it.
+    /// Checks the `Origin` and the `Host` of a request that was sent to `own`,
+    /// our origin as the client knows it.
     ///
     /// # Errors
-    /// If it must not come in.
-    pub fn admit(&self, headers: &HeaderMap, own: &str) -> Result<(), Rejection> {
-        let origin = text(headers, &ORIGIN);
+    /// If the request must not come in.
+    pub fn admit(&self, origin: Option<&str>, host: Option<&str>, own: &str) -> Result<(), Refusal> {
         let listed = |origin: &str| self.origins.iter().any(|listed| listed.eq_ignore_ascii_case(origin));
-        if headers.contains_key(ORIGIN) && !(self.known(own) && same(origin, own)) && !listed(origin) {
-            return Err(Rejection::Origin);
+        let allowed = |origin: &str| listed(origin) || (self.is_ours(own) && same(origin, own));
+        if !origin.is_none_or(allowed) {
+            return Err(Refusal::Origin);
         }
-        if !self.hosts.is_empty() && !self.known(text(headers, &HOST)) {
-            return Err(Rejection::Host);
+        if !self.hosts.is_empty() && !self.is_ours(host.unwrap_or_default()) {
+            return Err(Refusal::Host);
         }
         Ok(())
     }
 
-    /// A host, or an origin's, is ours.
-    fn known(&self, place: &str) -> bool {
+    /// Whether a host, or the host of an origin, is one of ours.
+    fn is_ours(&self, place: &str) -> bool {
         let host = place.split_once("://").map_or(place, |(_, host)| host);
         let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
         let name = name.map_or(host, |(name, _)| name);
@@ -60,21 +50,12 @@ fn same(one: &str, other: &str) -> bool {
     !one.is_empty() && one.eq_ignore_ascii_case(other)
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
-    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn knock(policy: &OriginPolicy, origin: Option<&str>, host: &str) -> Result<(), Rejection> {
-        let mut headers = HeaderMap::new();
-        headers.insert(HOST, host.parse().unwrap());
-        if let Some(origin) = origin {
-            headers.insert(ORIGIN, origin.parse().unwrap());
-        }
-        policy.admit(&headers, &format!("https://{host}"))
+    fn knock(policy: &OriginPolicy, origin: Option<&str>, host: &str) -> Result<(), Refusal> {
+        policy.admit(origin, Some(host), &format!("https://{host}"))
     }
 
     #[test]
@@ -84,7 +65,7 @@ mod tests {
             assert_eq!(knock(&policy, good, "edge.example"), Ok(()), "{good:?}");
         }
         for bad in ["null", "", "https://evil.example", "http://edge.example", "https://app.example.evil", "\u{e9}"] {
-            assert_eq!(knock(&policy, Some(bad), "edge.example"), Err(Rejection::Origin), "{bad}");
+            assert_eq!(knock(&policy, Some(bad), "edge.example"), Err(Refusal::Origin), "{bad}");
         }
     }
 
@@ -96,9 +77,9 @@ mod tests {
             assert_eq!(knock(&policy, None, good), Ok(()), "{good}");
         }
         for bad in ["evil.example", "edge.example.evil", "localhost.evil:8787", "127.0.0.1"] {
-            assert_eq!(knock(&policy, None, bad), Err(Rejection::Host), "{bad}");
+            assert_eq!(knock(&policy, None, bad), Err(Refusal::Host), "{bad}");
         }
         // A name that leads to us is not ours because the page says so too.
-        assert_eq!(knock(&policy, Some("https://evil.example"), "evil.example"), Err(Rejection::Origin));
+        assert_eq!(knock(&policy, Some("https://evil.example"), "evil.example"), Err(Refusal::Origin));
     }
 }

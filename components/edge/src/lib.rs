@@ -1,0 +1,28 @@
+//! What an HTTP front decides about a request before a machine sees it: which
+//! server it is for, whether its origin, host and credentials may come in, which
+//! session it names, and what a refusal looks like.
+//!
+//! Everything here is pure. A shell reads a [`Request`], asks [`Edge::judge`],
+//! and carries the [`Verdict`] out. Rate limits, counts of sessions and the
+//! sessions themselves belong to the shell; JSON-RPC messages belong to the
+//! machine.
+
+#![forbid(unsafe_code)]
+
+mod access;
+mod client;
+pub mod cors;
+mod endpoint;
+mod origin;
+mod refusal;
+mod request;
+pub mod session_id;
+mod verdict;
+
+pub use access::Access;
+pub use client::network;
+pub use endpoint::path_of;
+pub use origin::OriginPolicy;
+pub use refusal::Refusal;
+pub use request::Request;
+pub use verdict::{Edge, Verdict};
