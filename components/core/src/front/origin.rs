@@ -1,39 +1,39 @@
-//! Who may knock: the checks of `Origin` and `Host` that keep web pages of
-//! others, and names that others point at us, away. A shell asks before it
-//! looks for a session; who the client is must not enter.
+//! The origin policy: checks of `Origin` and `Host` that keep out foreign web pages and
+//! foreign names that resolve to the proxy. A shell checks it before it looks for a
+//! session. Authentication of the client does not belong here.
 
 use http::header::{HOST, ORIGIN};
 use http::{HeaderMap, HeaderName};
 
-/// The origins and hosts that are let in.
+/// The allowed origins and hosts.
 #[derive(Debug, Clone, Default)]
 pub struct OriginPolicy {
     origins: Vec<String>,
     hosts: Vec<String>,
 }
 
-/// Why a request is turned away.
+/// Why the policy rejects a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rejection {
-    /// It comes from a web page of somebody else.
+    /// It comes from a foreign web page.
     Origin,
-    /// It was sent to a name that is not ours.
+    /// It was sent to a host name that is not allowed.
     Host,
 }
 
 impl OriginPolicy {
-    /// Lets in these origins (`https://app.example`) beside our own, and these
-    /// hosts (`mcp.example`, with or without a port). No hosts: any.
+    /// Allows these origins (`https://app.example`) besides the proxy's own, and these
+    /// hosts (`mcp.example`, with or without a port). An empty list of hosts allows any.
     #[must_use]
     pub fn new(origins: Vec<String>, hosts: Vec<String>) -> Self {
         Self { origins, hosts }
     }
 
-    /// Looks at a request that was sent to `own`, our origin as the client
-    /// knows it.
+    /// Checks a request that was sent to `own`, the proxy's origin as the client knows
+    /// it.
     ///
     /// # Errors
-    /// If it must not come in.
+    /// If the policy rejects the request.
     pub fn admit(&self, headers: &HeaderMap, own: &str) -> Result<(), Rejection> {
         let origin = text(headers, &ORIGIN);
         let listed = |origin: &str| self.origins.iter().any(|listed| listed.eq_ignore_ascii_case(origin));
@@ -46,7 +46,7 @@ impl OriginPolicy {
         Ok(())
     }
 
-    /// A host, or an origin's, is ours.
+    /// Whether the host, or the host of an origin, is allowed.
     fn known(&self, place: &str) -> bool {
         let host = place.split_once("://").map_or(place, |(_, host)| host);
         let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
@@ -98,7 +98,7 @@ mod tests {
         for bad in ["evil.example", "edge.example.evil", "localhost.evil:8787", "127.0.0.1"] {
             assert_eq!(knock(&policy, None, bad), Err(Rejection::Host), "{bad}");
         }
-        // A name that leads to us is not ours because the page says so too.
+        // A page on a name that resolves to the proxy does not make that name allowed.
         assert_eq!(knock(&policy, Some("https://evil.example"), "evil.example"), Err(Rejection::Origin));
     }
 }
