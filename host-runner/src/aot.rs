@@ -1,6 +1,5 @@
-//! `mcp-proxy-aot IN.wasm OUT.cwasm`: compiles a component ahead of time for
-//! the machines that this build of mcp-proxy runs on. The only program here
-//! with a compiler inside.
+//! `mcp-proxy-aot IN.wasm OUT.cwasm`: compiles a component ahead of time for the machines
+//! that this build of mcp-proxy runs on. The only program here that contains a compiler.
 
 use std::{error::Error, fs, process::ExitCode};
 
@@ -20,7 +19,7 @@ fn main() -> ExitCode {
 fn compile(input: &str, output: &str) -> Result<(), Box<dyn Error>> {
     let wasm = fs::read(input).map_err(|error| format!("{input}: {error}"))?;
     let mut config = host_runner::engine::config();
-    // Naming the target keeps the build machine's own CPU features out.
+    // Name the target to keep out the build machine's own CPU features.
     config.target(env!("MCP_PROXY_TARGET"))?;
     enable_common_features(&mut config);
     let compiled = Engine::new(&config)?.precompile_component(&wasm).map_err(|error| format!("{input}: {error:#}"))?;

@@ -1,6 +1,6 @@
-//! Where the component comes from: the one embedded at build time, or a file
-//! named by `--component`. Precompiled code is loaded only from those two;
-//! a `.wasm` is first compiled by `mcp-proxy-aot` in a process of its own.
+//! Loads the component: the one embedded at build time, or the file given with
+//! `--component`. Precompiled code comes only from these two. For a `.wasm` file,
+//! `mcp-proxy-aot` compiles it first, in its own process.
 
 use std::{
     fs,
@@ -26,7 +26,7 @@ pub fn load(engine: &Engine, file: Option<&Path>) -> Result<Component, String> {
     }
 }
 
-/// Said before a compiler is looked for, which may be missing too.
+/// Report this before looking for a compiler, which may be missing too.
 fn absent(path: &Path) -> String {
     let cause = fs::metadata(path).err().map_or_else(|| "this is not a file".to_owned(), |error| error.to_string());
     format!("--component {}: {cause}: name a .wasm or a .cwasm", path.display())
@@ -67,7 +67,7 @@ fn compiler() -> Result<PathBuf, String> {
     Err(format!("--component needs {} to compile a .wasm: put it there, or give a .cwasm", path.display()))
 }
 
-/// A directory that nobody else can write to: code is loaded from it.
+/// A directory that only this user can write to: the host loads code from it.
 struct PrivateDirectory(PathBuf);
 
 impl PrivateDirectory {
@@ -79,7 +79,7 @@ impl PrivateDirectory {
         let mut builder = fs::DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        // Fails when the name exists, so a planted directory is never used.
+        // Fails if the name exists, so the host never uses a planted directory.
         let made = builder.create(&path);
         made.map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Self(path))
@@ -88,7 +88,7 @@ impl PrivateDirectory {
 
 impl Drop for PrivateDirectory {
     fn drop(&mut self) {
-        // What cannot be removed is left to the system's cleaning of temporary files.
+        // If this fails, the system cleans up its temporary files.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -1,11 +1,10 @@
-//! The one engine configuration. The tool that compiles a component and the
-//! host that loads it both take it from here: a difference between the two
-//! makes the compiled code unloadable.
+//! The engine configuration, shared by the tool that compiles a component and the host
+//! that loads it: any difference between the two makes the compiled code unloadable.
 
 use wasmtime::{Config, Engine, Result};
 
-/// Code is generated without what only a debugger would read, and nothing is
-/// set up for concurrent guests: there is one guest, called once.
+/// Leaves out debugging information and support for concurrent guests: there is one
+/// guest, called once.
 pub fn config() -> Config {
     let mut config = Config::new();
     config.concurrency_support(false).generate_address_map(false).wasm_backtrace_max_frames(None);

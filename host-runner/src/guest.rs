@@ -1,6 +1,6 @@
-//! The sandbox: one store, one component, the interfaces it may use, and its
-//! exit code. Only wasi:cli, io, clocks, random and http are linked; a component
-//! that imports files or sockets does not start.
+//! The sandbox: one store, one component, the interfaces it may use, and its exit code.
+//! The host links only wasi:cli, io, clocks, random and http; a component that imports
+//! files or sockets does not start.
 
 use wasmtime::{
     Engine, Result, Store, StoreContextMut, StoreLimits, StoreLimitsBuilder,
@@ -23,13 +23,13 @@ use wasmtime_wasi_http::{
     },
 };
 
-/// Exit code of a component that broke (`EX_SOFTWARE`).
+/// Exit code of a component that crashed (`EX_SOFTWARE`).
 pub const BROKEN: i32 = 70;
 
-/// A component that needs more than this has gone wild.
+/// A component that needs more memory than this is out of control.
 const MEMORY_LIMIT: usize = 2 << 30;
 
-/// Any version that is compatible with the component's.
+/// Matches every version that is compatible with the component's.
 const OUTGOING_HANDLER: &str = "wasi:http/outgoing-handler@0.2.0";
 
 struct State {
@@ -52,27 +52,27 @@ impl WasiHttpView for State {
     }
 }
 
-/// A component and everything it can reach.
+/// A component and everything it can access.
 pub struct Guest {
     component: Component,
     store: Store<State>,
 }
 
-/// What is left of a component.
+/// The remains of a component after it ended.
 pub struct Finished {
     pub ended: Ended,
-    /// Its way to HTTP, for another.
+    /// Its HTTP client, for the next component.
     pub http: Box<dyn WasiHttpHooks>,
-    /// How many things it has left in the host's table, which can hold a million.
+    /// How many resources it left in the host's table, which can hold a million.
     pub entries: usize,
 }
 
 /// How a component ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// By itself, with this exit code.
+    /// It exited with this code.
     Exited(i32),
-    /// It broke, for this reason.
+    /// It crashed for this reason.
     Broke(String),
 }
 
@@ -90,7 +90,7 @@ impl Guest {
         Self { component, store }
     }
 
-    /// Runs the component to its end.
+    /// Runs the component until it ends.
     pub async fn run(mut self) -> Finished {
         let ended = ended(self.call().await);
         let mut state = self.store.into_data();
@@ -104,8 +104,8 @@ impl Guest {
     }
 }
 
-/// A component's arguments and streams. Of the process's environment it sees
-/// nothing but what its arguments say too.
+/// A component's arguments, variables and streams. It does not inherit the process's
+/// environment.
 pub fn context(
     args: &[String],
     env: &[(&str, String)],
@@ -141,10 +141,9 @@ fn linker(engine: &Engine) -> Result<Linker<State>> {
     Ok(linker)
 }
 
-/// Sends a request. The options are the host's from here on: wasmtime-wasi-http
-/// reads them and leaves them in the table, one more with every request. What
-/// they say about time is for hosts that leave the time to the component; here
-/// `http::dial` keeps it while connecting, and the component afterwards.
+/// Sends a request and deletes its options: wasmtime-wasi-http would leave them in the
+/// table, one more with every request. The timeouts in the options are for hosts without
+/// their own; here `http::dial` limits connecting, and the component limits the rest.
 fn handle(
     mut store: StoreContextMut<'_, State>,
     request: Resource<HostOutgoingRequest>,

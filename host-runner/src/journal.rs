@@ -1,7 +1,7 @@
-//! What a component says about itself, so that the host can go on where it
-//! breaks: what is open, how far stdin was read, and what the next component is
-//! to be told. The host keeps names and texts and understands none of them; the
-//! lines are described where they are written (`components/stdio/src/journal.rs`).
+//! A component's notes for the host, which let the host continue after the component
+//! crashes: the open requests, how far the component has read stdin, and the session for
+//! the next component. The host stores names and texts without understanding them;
+//! `components/stdio/src/journal.rs`, which writes the lines, describes them.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -10,7 +10,7 @@ use std::{
 
 use crate::stdio::{Input, Output, lock};
 
-/// What stands before every line, and between two parts of one.
+/// Precedes every line, and separates two parts of one.
 pub const SEPARATOR: u8 = 0x1d;
 
 /// A handle on the journal; clones share it.
@@ -20,12 +20,12 @@ pub struct Journal(Arc<Mutex<State>>);
 struct State {
     input: Input,
     output: Output,
-    /// What is written for a name, before it and after it.
+    /// The text to write for a name: the parts before and after it.
     before: Vec<u8>,
     after: Vec<u8>,
     /// How often each name is open.
     open: BTreeMap<Vec<u8>, usize>,
-    /// Names that are open until so many bytes have been written to stdout.
+    /// Names that close once stdout has accepted this many bytes.
     closing: VecDeque<(u64, Vec<u8>)>,
     session: Option<String>,
 }
@@ -37,22 +37,22 @@ impl Journal {
         Self(Arc::new(Mutex::new(State { input, output, before, after, open, closing, session: None })))
     }
 
-    /// Takes a line, without its separator and its end.
+    /// Handles a line, without its separator and line end.
     pub fn line(&self, line: &[u8]) {
         lock(&self.0).line(line);
     }
 
-    /// What to write for all that is open, in one text.
+    /// The text to write for all open names.
     pub fn last_words(&self) -> Vec<u8> {
         lock(&self.0).last_words()
     }
 
-    /// What the next component is to be told.
+    /// The session for the next component.
     pub fn session(&self) -> Option<String> {
         lock(&self.0).session.clone().filter(|session| !session.is_empty())
     }
 
-    /// Begins anew, for a component that has read and written nothing.
+    /// Starts over for a component that has read and written nothing.
     pub fn restart(&self) {
         let mut state = lock(&self.0);
         (state.open, state.closing) = (BTreeMap::new(), VecDeque::new());
@@ -90,7 +90,7 @@ impl State {
         }
     }
 
-    /// Forgets the names whose bytes have been written.
+    /// Closes the names whose bytes have been written.
     fn settle(&mut self) {
         let written = self.output.written();
         while let Some((_, name)) = self.closing.pop_front_if(|(count, _)| *count <= written) {

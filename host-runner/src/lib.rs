@@ -1,9 +1,8 @@
-//! The native host of mcp-proxy: runs the same component as `wasmtime run`,
-//! and gives it what a sandbox cannot have: pooled connections, the system's
-//! TLS roots, proxies, an egress policy, and credentials that are added after
-//! a request has left the sandbox.
+//! The native host of mcp-proxy. It runs the same component as `wasmtime run` and adds
+//! what a sandbox cannot have: pooled connections, the system's TLS roots, proxies, an
+//! egress policy, and credentials, which it adds after a request has left the sandbox.
 //!
-//! Protocol knowledge must not enter: the host never looks into a message.
+//! Protocol knowledge does not belong here: the host never looks into a message.
 
 #[cfg(feature = "host")]
 pub mod component;

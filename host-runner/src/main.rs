@@ -1,5 +1,5 @@
-//! `mcp-proxy`: reads the command line, sets the sandbox up, runs the component
-//! in it, and exits with the component's exit code.
+//! `mcp-proxy`: parses the command line, sets up the sandbox, runs the component in it,
+//! and exits with the component's exit code.
 
 use std::{fs, io::Write, path::Path, process::exit};
 
@@ -17,8 +17,8 @@ use tokio::runtime;
 use wasmtime::component::Component;
 use wasmtime_wasi::cli::InputFile;
 
-/// Many small, short-lived pieces per message: a seventh of the runner's time
-/// with the system's allocator. Without huge pages, which would double its
+/// A message causes many small, short-lived allocations; the system's allocator would
+/// take a seventh of the runner's time. Huge pages are off, since they would double its
 /// memory.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -33,7 +33,7 @@ fn main() {
         Err(error) => failed(&error.to_string(), USAGE),
     };
     note::drain();
-    // Leaves at once, even while a thread waits in a read of stdin.
+    // Exits at once, even while a thread is blocked reading stdin.
     exit(code)
 }
 
@@ -82,7 +82,7 @@ fn record(path: &Path, options: &Options, http: &Http) -> Result<Recording, Usag
         .map_err(|error| UsageError::new(format!("--record {}: {error}", path.display())))
 }
 
-/// Plays a recording: the component alone, with the file as its stdin.
+/// Replays a recording: the component alone, with the file as its stdin.
 fn replay(options: &Replay) -> i32 {
     let path = options.file.clone().unwrap_or_default();
     let file = match fs::File::open(&path) {
@@ -102,7 +102,7 @@ fn replay(options: &Replay) -> i32 {
     })
 }
 
-/// Loads the component and does with it what is asked, inside the runtime.
+/// Loads the component and runs `task` with it inside the runtime.
 fn enter<F: Future<Output = i32>>(given: Option<&Path>, task: impl FnOnce(Component) -> F) -> i32 {
     let component = match engine::engine().map_err(|error| format!("{error:#}")) {
         Ok(engine) => component::load(&engine, given),
@@ -110,7 +110,7 @@ fn enter<F: Future<Output = i32>>(given: Option<&Path>, task: impl FnOnce(Compon
     };
     let component = match component {
         Ok(component) => component,
-        // The one inside is ours to answer for, one that was named is the user's.
+        // A broken embedded component is our fault; a broken named one is the user's.
         Err(text) => return failed(&text, if given.is_some() { USAGE } else { guest::BROKEN }),
     };
     match runtime::Builder::new_current_thread().enable_all().build() {
@@ -126,7 +126,7 @@ fn print(text: &str) -> i32 {
     }
 }
 
-/// One line, whatever the cause looks like.
+/// Prints one line, even if the cause has several.
 fn failed(text: &str, code: i32) -> i32 {
     let words: Vec<&str> = text.split_whitespace().collect();
     note::line(&format!("mcp-proxy: {}", words.join(" ")));

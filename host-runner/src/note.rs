@@ -1,7 +1,6 @@
-//! Lines for people, on stderr. Nothing may print elsewhere: stdout belongs to
-//! the protocol. They are written by a thread, since a client may leave stderr
-//! unread: then they wait, and beyond a bound they are dropped, but nothing
-//! waits for them.
+//! Lines for people, on stderr. Nothing may print elsewhere: stdout belongs to the
+//! protocol. A thread writes the lines, since a client may leave stderr unread. Unread
+//! lines queue up and are dropped beyond a limit; nothing waits for them.
 
 use std::{
     io::Write,
@@ -9,9 +8,9 @@ use std::{
     time::Duration,
 };
 
-/// As many bytes may wait for a reader.
+/// How many bytes may wait for a reader.
 const MOST_WAITING: usize = 256 << 10;
-/// How long the end of the process waits for one.
+/// How long the process waits for the reader at exit.
 const LAST_WAIT: Duration = Duration::from_millis(500);
 
 static QUEUE: Mutex<Queue> = Mutex::new(Queue { waiting: Vec::new(), writing: false, lost: 0 });
@@ -20,13 +19,12 @@ static CHANGED: Condvar = Condvar::new();
 struct Queue {
     waiting: Vec<u8>,
     writing: bool,
-    /// Pieces that were dropped since the last one that was not.
+    /// Pieces dropped since the last accepted one.
     lost: usize,
 }
 
-/// Writes one line. A closed stderr is nobody's problem. Some of the text is a
-/// peer's, such as the names in a certificate: what would steer a terminal or end
-/// the line is shown instead.
+/// Writes one line and ignores a closed stderr. Some of the text comes from a peer, such
+/// as the names in a certificate, so this escapes control characters.
 pub fn line(text: &str) {
     let shown = |letter: char| match letter.is_control() {
         true => letter.escape_default().to_string(),
@@ -36,8 +34,8 @@ pub fn line(text: &str) {
     write(format!("{text}\n").as_bytes());
 }
 
-/// A tagged line, not repeated while the same thing happens again and again
-/// (a component that retries would otherwise print it for each attempt).
+/// A tagged line. Repeats of the last line are suppressed, since a component that retries
+/// would print it for each attempt.
 pub fn http(text: &str) {
     static LAST: Mutex<String> = Mutex::new(String::new());
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,7 +45,7 @@ pub fn http(text: &str) {
     }
 }
 
-/// Writes what a component says.
+/// Writes a component's output.
 pub fn write(bytes: &[u8]) {
     static WRITER: Once = Once::new();
     WRITER.call_once(|| drop(std::thread::Builder::new().name("stderr".into()).spawn(write_all)));
@@ -55,10 +53,10 @@ pub fn write(bytes: &[u8]) {
     CHANGED.notify_all();
 }
 
-/// Waits a moment for what has not been written.
+/// Waits a moment for unwritten lines.
 pub fn drain() {
     let unwritten = |queue: &mut Queue| queue.writing || !queue.waiting.is_empty();
-    // Who does not read by now will not read.
+    // A reader that has not read by now will not read.
     drop(CHANGED.wait_timeout_while(queue(), LAST_WAIT, unwritten));
 }
 

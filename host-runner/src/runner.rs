@@ -1,6 +1,6 @@
-//! Runs components one after the other: where one breaks, what was open is
-//! answered, and a fresh one goes on with the client and the server. Twice in a
-//! short time is the end: what broke it may come again at once.
+//! Runs components one after the other. If one crashes, the runner answers its open
+//! requests and starts a new one for the same client and server. After two crashes in a
+//! short time it gives up, since the cause may recur at once.
 
 use std::{
     sync::Arc,
@@ -21,13 +21,13 @@ use crate::{
     stdio::{Input, Output, Stderr, Stdin, Stop},
 };
 
-/// A component that breaks within this time is not replaced.
+/// If the last crash is not older than this, the runner gives up.
 const TOO_SOON: Duration = Duration::from_secs(10);
 
-/// Tells a component to keep the journal, and another what it said of the session.
+/// Tell a component to keep the journal, and the next one which session to continue.
 const JOURNAL: &str = "MCP_PROXY_JOURNAL";
 const SESSION: &str = "MCP_PROXY_SESSION";
-/// Tells a component that the end of a second stdin is the word to stop.
+/// Tells a component that the end of a second stdin means stop.
 const STOP: &str = "MCP_PROXY_STOP";
 
 pub async fn run(component: Component, options: &Options, http: Http, recording: Option<Recording>) -> i32 {
@@ -50,7 +50,7 @@ struct Runner {
     input: Input,
     stop: Stop,
     output: Output,
-    /// What may not be in a line on stderr, where messages are shown there.
+    /// Masks credentials in lines on stderr; set only when those show messages.
     mask: Option<Arc<Mask>>,
     args: Vec<String>,
 }
@@ -61,8 +61,8 @@ impl Runner {
         let mut last: Option<Instant> = None;
         loop {
             let guest = self.guest(&journal, http, recording.take());
-            // As a task like the others: between them and the runtime's main future
-            // there is a system call at each turn.
+            // A spawned task, because switching between tasks and the runtime's main
+            // future costs a system call each time.
             let finished = match tokio::spawn(guest.run()).await {
                 Ok(finished) => finished,
                 Err(error) => return broken(&error.to_string()),
@@ -84,7 +84,7 @@ impl Runner {
                 "mcp-proxy: the component broke: {cause}; open requests were answered, and a new one goes on"
             ));
             journal.restart();
-            // A recording is that of one component.
+            // A recording covers one component.
             self.args.retain(|arg| arg != mcp_proxy_options::RECORD);
         }
     }

@@ -1,6 +1,6 @@
-//! SIGTERM, SIGINT and SIGHUP. The first tells the component to stop, which answers
-//! what is open, ends the session and exits by itself; the second, or a component
-//! that does not come to an end, ends the process at once.
+//! SIGTERM, SIGINT and SIGHUP. The first signal tells the component to stop: it answers
+//! its open requests, ends the session and exits. A second signal, or a component that
+//! does not exit, ends the process at once.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use tokio::time::timeout;
 
 use crate::stdio::Stop;
 
-/// How long the component may take to end. It gives the server a second.
+/// How long the component may take to exit. It gives the server a second.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Waits for signals for as long as the process lives.
+/// Waits for signals during the life of the process.
 pub async fn watch(stop: Stop) {
     let Ok(mut signals) = Signals::new() else {
         // Without handlers a signal ends the process at once, which is safe.
@@ -35,7 +35,7 @@ impl Signals {
     fn new() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         let mut numbers = vec![Self::TERMINATE, Self::INTERRUPT];
-        // Whoever starts us with nohup wants us to outlive the terminal.
+        // A user who starts the proxy with nohup wants it to outlive the terminal.
         numbers.extend((!is_ignored(Self::HANG_UP)).then_some(Self::HANG_UP));
         let listen = |number| Ok((signal(SignalKind::from_raw(number))?, number));
         numbers.into_iter().map(listen).collect::<std::io::Result<_>>().map(Self)
@@ -51,8 +51,8 @@ impl Signals {
     }
 }
 
-/// Whether this process was started with the signal switched off. Only Linux tells
-/// without a call of C.
+/// Whether the process was started with this signal ignored. Only Linux can tell without
+/// calling C.
 #[cfg(unix)]
 fn is_ignored(number: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Panics at a client's word, so that a test can see what becomes of the other
-//! sessions. Only a build for that test has this.
+//! Panics on a client's request, so that a test can see what happens to the other
+//! sessions. Only the build for that test contains this.
 
 #![allow(clippy::panic, reason = "that is what it is for")]
 
@@ -8,7 +8,7 @@ use wasm_bindgen_futures::spawn_local;
 const AT_ONCE: &[u8] = b"crash at once";
 const IN_A_TASK: &[u8] = b"crash in a task";
 
-/// Panics if the body says so: where a request is answered, or in a task.
+/// Panics if the body asks for it: in the request handler, or in a task.
 pub(crate) fn at_word_of(body: &[u8]) {
     let says = |words: &[u8]| body.windows(words.len()).any(|window| window == words);
     assert!(!says(AT_ONCE), "a crash on purpose");

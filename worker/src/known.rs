@@ -1,12 +1,12 @@
-//! What the edge tells a session of a request. It stands in one header, since
-//! each header costs as much as all that stands in this one.
+//! What the edge tells a session about a request. It is all in one header, since each
+//! header has a fixed cost that exceeds the cost of its contents.
 
 use crate::shell::Asker;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::borrow::Cow;
 
-/// The headers that are passed on, in the order in which the edge sees them.
+/// The headers that the edge passes on, in its order.
 pub(crate) const PASSED: [HeaderName; 5] = [
     ACCEPT,
     CONTENT_TYPE,
@@ -15,28 +15,28 @@ pub(crate) const PASSED: [HeaderName; 5] = [
     HeaderName::from_static("mcp-session-id"),
 ];
 
-/// What is known of a request. What is not, is empty.
+/// What the edge knows about a request. Unknown fields are empty.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Known<'a> {
-    /// How many bytes the body has, or `-`. This comes first: the platform looks for it.
+    /// The length of the body in bytes, or `-`. It comes first, because the platform
+    /// script reads it.
     pub(crate) length: &'a str,
-    /// Which server it is for.
+    /// The server.
     pub(crate) upstream: &'a str,
-    /// Whose it is.
+    /// The owner of the request.
     pub(crate) principal: &'a str,
-    /// The page that asks.
+    /// The origin of the requesting page.
     pub(crate) origin: &'a str,
-    /// What the server is to get, if it gets the client's own credentials.
+    /// The client's own credentials, if the server gets them.
     pub(crate) credentials: &'a str,
-    /// Who counts the sessions of the client, where this opens one.
+    /// The object that counts the client's sessions, if the request opens one.
     pub(crate) client: &'a str,
-    /// The values of the headers that are passed on.
+    /// The values of the headers that the edge passes on.
     pub(crate) passed: [&'a str; 5],
 }
 
 impl<'a> Known<'a> {
-    /// In no header does a tab mean more than a space, and at its ends neither
-    /// means anything.
+    /// Replaces tabs with spaces: in a header value a tab means no more than a space.
     pub(crate) fn write(&self) -> String {
         let Self { length, upstream, principal, origin, credentials, client, passed } = self;
         let [accept, kind, last, version, session] = passed;
@@ -76,13 +76,13 @@ impl<'a> Known<'a> {
         Some(session).filter(|session| !session.is_empty())
     }
 
-    /// What the server is to get as `Authorization`.
+    /// The `Authorization` header for the server.
     pub(crate) fn authorization(&self) -> Option<(HeaderName, HeaderValue)> {
         let credentials = Some(self.credentials).filter(|credentials| !credentials.is_empty())?;
         Some((AUTHORIZATION, HeaderValue::from_bytes(credentials.as_bytes()).ok()?))
     }
 
-    /// The headers that the machine looks at.
+    /// The headers that the machine reads.
     pub(crate) fn headers(&self) -> HeaderMap {
         let passed = PASSED.into_iter().zip(self.passed).filter(|(_, value)| !value.is_empty());
         passed.filter_map(|(name, value)| Some((name, HeaderValue::from_bytes(value.as_bytes()).ok()?))).collect()

@@ -1,7 +1,7 @@
-//! The proxy as a Cloudflare Worker: Streamable HTTP for clients, in front of
-//! servers that speak HTTP+SSE. The Worker itself ([`edge`]) checks and routes;
-//! one Durable Object for each session ([`session`]) owns the machine and its
-//! connections to the server.
+//! The proxy as a Cloudflare Worker: Streamable HTTP for clients, in front of servers
+//! that speak HTTP+SSE. The Worker itself ([`edge`]) checks and routes requests. One
+//! Durable Object per session ([`session`]) owns the machine and its connections to the
+//! server.
 
 mod answer;
 #[cfg(feature = "crash")]

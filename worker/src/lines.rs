@@ -1,9 +1,9 @@
-//! Headers as text: name, value, name, value…, a line each. So they cross
-//! between WebAssembly and JavaScript all at once.
+//! Headers as text: name, value, name, value…, one per line. So all of them cross between
+//! WebAssembly and JavaScript in one string.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Headers, of lines. What cannot be one is left out.
+/// Parses headers and skips invalid ones.
 pub(crate) fn read(lines: &str) -> HeaderMap {
     let mut lines = lines.split('\n');
     let pairs = std::iter::from_fn(|| Some((lines.next()?, lines.next()?)));
@@ -13,7 +13,7 @@ pub(crate) fn read(lines: &str) -> HeaderMap {
     pairs.filter_map(known).collect()
 }
 
-/// The same the other way round. No name stands there twice.
+/// Writes headers. No name may occur twice.
 pub(crate) fn write(headers: &HeaderMap) -> String {
     headers.iter().fold(String::new(), |lines, (name, value)| {
         lines + name.as_str() + "\n" + &String::from_utf8_lossy(value.as_bytes()) + "\n"

@@ -1,6 +1,6 @@
-//! What a request that names no session comes to. A machine is asked that goes
-//! no further: either the request opens a session, or it is refused here, in the
-//! words of a session, and no object is made for it.
+//! Handles a request that names no session. A throwaway machine decides: either the
+//! request opens a session, or this module refuses it with the same response as a session
+//! would, without creating a Durable Object.
 
 use crate::answer;
 use crate::machine::tell_of;
@@ -11,7 +11,7 @@ use mcp_proxy_core::{ClientTransport, Config, ExchangeId, HttpTransport, Input, 
 use mcp_proxy_edge::cors;
 use worker::{Response, Result};
 
-/// A refusal: how it begins, and what it says.
+/// A refusal: its head and body.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     parts: Parts,
@@ -19,7 +19,7 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    /// Why the POST of a client that has no session is refused, if it is.
+    /// Why to refuse the POST of a client without a session, if so.
     pub(crate) fn of(config: &Config, headers: HeaderMap, body: Vec<u8>, verbose: bool) -> Option<Self> {
         let (mut said, mut begun, mut notes) = (Vec::new(), None, Vec::new());
         let mut proxy = asked(config, headers, body);
@@ -49,7 +49,7 @@ impl Refusal {
     }
 }
 
-/// A machine without a session that was asked this.
+/// A throwaway machine that has handled this request.
 fn asked(config: &Config, headers: HeaderMap, body: Vec<u8>) -> Proxy {
     let mut config = config.clone();
     config.client = ClientTransport::Http(HttpTransport::new(HeaderValue::from_static("none")));

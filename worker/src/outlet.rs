@@ -1,6 +1,6 @@
-//! The response to one exchange. What the machine says of it together goes out
-//! together: in one piece, if that is all; else the rest is written while the
-//! client reads.
+//! The response to one exchange. Output that the machine produces in one step goes out
+//! together: as a single body if it is complete, otherwise as a stream that continues
+//! while the client reads.
 
 use crate::lines;
 use crate::platform::{Pipe, Traffic};
@@ -8,23 +8,22 @@ use http::response::Parts;
 use http::{HeaderMap, StatusCode};
 use mcp_proxy_edge::cors;
 
-/// Where the machine writes.
 #[derive(Debug)]
 pub(crate) struct Outlet {
-    /// Where the page is from that may read the response.
+    /// The origin of the page that may read the response.
     origin: Option<String>,
     head: Option<Parts>,
     way: Way,
 }
 
-/// How a response begins, and for whom.
+/// The head of a response, and the origin that may read it.
 pub(crate) type Head = (StatusCode, HeaderMap, Option<String>);
 
 #[derive(Debug)]
 enum Way {
     /// The response has not begun.
     Held(Vec<u8>, Option<End>),
-    /// The client reads what is written.
+    /// The client reads the stream.
     Open(Pipe),
 }
 
@@ -75,8 +74,8 @@ impl Outlet {
         matches!(self.way, Way::Held(..))
     }
 
-    /// Begins the response if the machine has; says how long it is, if that was
-    /// all of it. `known` is how the traffic began a response last.
+    /// Begins the response if the machine has. Returns its length if it was complete.
+    /// `known` is the head that the traffic used last.
     pub(crate) fn begin(&mut self, id: u32, traffic: &Traffic, known: &mut Option<Head>) -> Option<usize> {
         let (Parts { status, headers, .. }, Way::Held(held, end)) = (self.head.take()?, &self.way) else { return None };
         let head = (status, headers, self.origin.clone());
@@ -100,7 +99,7 @@ impl Outlet {
     }
 }
 
-/// Tells the traffic how responses begin.
+/// Sets the head for the traffic's next responses.
 fn say((status, headers, origin): &Head, traffic: &Traffic) {
     let mut headers = lines::write(headers);
     for (name, value) in origin.iter().flat_map(|origin| cors::headers(origin)) {

@@ -1,4 +1,4 @@
-//! For people: the page at `/`, and the state of the Worker for whoever watches it.
+//! Pages for people: the page at `/`, and the health of the Worker for monitoring.
 
 use crate::settings::Read;
 use http::StatusCode;
@@ -13,7 +13,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; \
                       img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// What stands at this path, if it is for people.
+/// The page at this path, if there is one.
 pub(crate) fn at(path: &str, settings: &Read) -> Result<Option<Response>> {
     match path {
         "/" => file("text/html; charset=utf-8", PAGE.replace("{{CONFIG}}", &shown(settings))).map(Some),
@@ -48,7 +48,7 @@ fn health(settings: &Read) -> Result<Response> {
     Ok(response)
 }
 
-/// What the page is told, as JSON that can stand in HTML.
+/// The page's configuration, as JSON that is safe inside HTML.
 fn shown(settings: &Read) -> String {
     let config: Value = match settings {
         Ok(settings) => {

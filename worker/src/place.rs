@@ -1,6 +1,6 @@
-//! The place of a session among those of its client, which are counted. It is
-//! taken for a while, kept as long as the session lives, and given back when the
-//! machine ends. If that is not heard, its time runs out.
+//! A session's place among the counted sessions of its client. The session leases a
+//! place, renews the lease while it lives, and releases it when its machine ends. If the
+//! release gets lost, the lease expires.
 
 use crate::platform;
 use crate::settings::Limits;
@@ -8,13 +8,14 @@ use crate::shell::log;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use worker::Env;
 
-/// A place, taken or not.
+/// A place, leased or not.
 pub(crate) struct Place {
     env: Env,
     client: String,
     session: String,
     most: f64,
-    /// For how many milliseconds it is taken: a session looks around more often.
+    /// The lease in milliseconds; three times the interval at which the session renews
+    /// it.
     lease: f64,
 }
 
@@ -29,7 +30,8 @@ impl Place {
         Some(Self { env: env.clone(), client, session, most: limits.sessions as f64, lease })
     }
 
-    /// Takes it; says whether there was one. A count that fails keeps nobody out.
+    /// Leases the place. Returns whether one was free. If counting fails, admit the
+    /// session.
     pub(crate) async fn take(&self) -> bool {
         let taken = platform::enter(self.env.as_ref(), &self.client, &self.session, self.most, self.lease);
         let taken = JsFuture::from(taken).await;
@@ -39,13 +41,13 @@ impl Place {
         taken.map_or(true, |taken| taken.is_truthy())
     }
 
-    /// Keeps it for another while.
+    /// Renews the lease.
     pub(crate) fn keep(&self) {
         let kept = platform::enter(self.env.as_ref(), &self.client, &self.session, f64::INFINITY, self.lease);
         spawn_local(async move { drop(JsFuture::from(kept).await) });
     }
 
-    /// Gives it back.
+    /// Releases the place.
     pub(crate) fn leave(&self) {
         drop(platform::leave(self.env.as_ref(), &self.client, &self.session));
     }

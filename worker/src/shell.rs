@@ -1,6 +1,6 @@
-//! The machine of one session and all that it has under way. Facts go in by
-//! [`Shell::tell`], which carries out what the machine says and never waits:
-//! whatever waits does so in [`Traffic`], outside.
+//! The machine of one session and everything it has under way. [`Shell::tell`] feeds
+//! facts to the machine, executes its outputs and never waits: [`Traffic`] does all
+//! waiting outside.
 
 use crate::answer;
 use crate::keep;
@@ -24,44 +24,44 @@ use wasm_bindgen_futures::spawn_local;
 use worker::js_sys::{Date, Function};
 use worker::{Result, State, console_log};
 
-/// The platform counts longer ones wrongly. A tick that comes early does no harm.
+/// The platform miscounts longer timeouts. An early tick does no harm.
 const LONGEST_WAIT: u64 = 60 * 60 * 1000;
-/// What ends an object whose instance has ended.
+/// Why an object ends when its WebAssembly instance has ended.
 const FAILED: &str = "a session has failed, and others of its isolate with it";
 
 pub(crate) struct Shell {
     pub(crate) state: State,
     pub(crate) traffic: Traffic,
     machine: RefCell<Option<Machine>>,
-    /// When a client last asked for something, or an answer to it ended.
+    /// When a client last sent a request, or a response to it ended.
     asked: Cell<u64>,
-    /// The headers that a call was last answered with.
+    /// The response headers of the last call.
     heard: RefCell<HeaderMap>,
-    /// The session has ended, and will not come back.
+    /// The session has ended for good.
     over: Cell<bool>,
-    /// Ends the watch over the WebAssembly instance.
+    /// Stops watching the WebAssembly instance.
     watch: RefCell<Option<Function>>,
     ring: Closure<dyn Fn()>,
-    /// What the traffic reports to.
+    /// The callbacks of the traffic.
     _callbacks: Callbacks,
 }
 
 type Callbacks = (Begun, Piece, Ended, Took, Gone);
 
-/// Who asks, and for which server.
+/// Who sends the requests, and for which server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Asker {
     pub(crate) upstream: String,
     pub(crate) principal: String,
 }
 
-/// What a machine works for.
+/// The session that a machine serves.
 #[derive(Debug, Clone)]
 pub(crate) struct Owner {
-    /// The public name of the session.
+    /// The public id of the session.
     pub(crate) session: String,
     pub(crate) asker: Asker,
-    /// Who counts the sessions of the client, if anybody does.
+    /// The object that counts the client's sessions; empty if nobody counts them.
     pub(crate) client: String,
 }
 
@@ -97,7 +97,6 @@ impl Shell {
         })
     }
 
-    /// Starts a machine.
     pub(crate) fn start(&self, config: &Config, owner: Owner, more: More, place: Option<Place>) {
         self.watch();
         self.asked.set(now());
@@ -106,30 +105,30 @@ impl Shell {
         self.end(old);
     }
 
-    /// The session is still there, and keeps its place among those of its client.
+    /// The session is still alive and keeps its place among those of its client.
     pub(crate) fn keep_place(&self) {
         self.machine.borrow().as_ref().map(Machine::keep_place);
     }
 
-    /// Whether there is a machine, and these words fit whom it works for.
+    /// Whether there is a machine whose owner satisfies `fits`.
     pub(crate) fn serves(&self, fits: impl FnOnce(&Owner) -> bool) -> bool {
         let slot = self.machine.borrow();
         slot.as_ref().and_then(Machine::owner).is_some_and(fits)
     }
 
-    /// The session has ended, and will not come back.
+    /// The session has ended for good.
     pub(crate) fn over(&self) -> bool {
         self.over.get()
     }
 
-    /// Watches that the WebAssembly instance lives, while something may wait in it.
+    /// Watches that the WebAssembly instance is alive, while something may wait in it.
     pub(crate) fn watch(&self) {
         let start = || platform::watch(self.state.as_raw().as_ref(), FAILED);
         self.watch.borrow_mut().get_or_insert_with(start);
     }
 
-    /// Lets go of what would keep an object in memory that serves no session: also
-    /// of a machine whose first request was no `initialize`.
+    /// Releases whatever would keep an object without a session in memory, including a
+    /// machine whose first request was not `initialize`.
     pub(crate) fn rest(&self) {
         let useless = self.machine.borrow_mut().take_if(|machine| machine.useless());
         self.end(useless);
@@ -140,7 +139,7 @@ impl Shell {
         }
     }
 
-    /// Nothing outlives the machine that asked for it, and nobody waits for it.
+    /// Ends a machine: cancels its traffic and refuses the waiting requests.
     fn end(&self, machine: Option<Machine>) {
         let Some(machine) = machine else { return };
         self.traffic.cancel_all();
@@ -149,14 +148,14 @@ impl Shell {
         }
     }
 
-    /// Nobody has asked for anything for so long, and nobody is being answered,
-    /// or may come back for an answer that is still to come.
+    /// Whether the session is idle: no request for `limit`, no response in progress, and
+    /// no answer that a client may return for.
     pub(crate) fn idle(&self, limit: Duration) -> bool {
         let silent = now().saturating_sub(self.asked.get());
         Duration::from_millis(silent) >= limit && !self.machine.borrow().as_ref().is_some_and(Machine::busy)
     }
 
-    /// Gives a client's request to the machine.
+    /// Passes a client's request to the machine.
     pub(crate) fn ask(self: &Rc<Self>, id: u32, parts: request::Parts, body: Vec<u8>, origin: Option<String>) {
         self.asked.set(now());
         let id = ExchangeId(u64::from(id));
@@ -174,18 +173,18 @@ impl Shell {
         }
     }
 
-    /// Ends the machine, whichever it is. Whoever comes next gets another.
+    /// Stops the current machine. The next request gets a new one.
     pub(crate) fn stop(self: &Rc<Self>) {
         self.machine.borrow_mut().as_mut().map(Machine::retire);
         self.tell(Input::Shutdown);
     }
 
-    /// Takes one fact, and starts what the machine asks for.
+    /// Feeds one fact to the machine and executes its outputs.
     pub(crate) fn tell(self: &Rc<Self>, input: Input<'_>) {
         self.tell_all([input]);
     }
 
-    /// Takes facts that are known together, and starts what the machine asks for.
+    /// Feeds several facts to the machine and executes its outputs.
     fn tell_all<'i>(self: &Rc<Self>, inputs: impl IntoIterator<Item = Input<'i>>) {
         let mut slot = self.machine.borrow_mut();
         let Some(machine) = slot.as_mut() else { return };
@@ -203,8 +202,8 @@ impl Shell {
         }
     }
 
-    /// A call is answered, with the same headers as the last time if there are
-    /// none, and with its body if that is short. Says whether more is wanted.
+    /// A call's response began. Without headers, it has the same ones as the last
+    /// response; a short body is included. Returns whether the machine wants more.
     fn begun(self: &Rc<Self>, id: CallId, status: u16, headers: Option<&str>, whole: Option<&[u8]>) -> bool {
         if let Some(headers) = headers {
             self.heard.replace(lines::read(headers));
@@ -222,24 +221,23 @@ impl Shell {
         whole.is_none() && self.wants(id)
     }
 
-    /// Whether the machine wants more of a call; if not, it will say when.
+    /// Whether the machine wants more of a call. If not, it will say when.
     fn wants(&self, id: CallId) -> bool {
         self.machine.borrow_mut().as_mut().is_some_and(|machine| machine.wants(id))
     }
 
-    /// A response has ended.
     pub(crate) fn answered(&self, now: u64) {
         self.asked.set(now);
     }
 
-    /// A tick that is due then.
+    /// Schedules a tick.
     pub(crate) fn tick_at(&self, at: u64) -> Timer {
         let wait = at.saturating_sub(now()).min(LONGEST_WAIT);
         Timer { at, handle: platform::set_timeout(&self.ring, wait as f64) }
     }
 
-    /// Does something to the object's storage. What is said afterwards does not
-    /// leave the object before that is done.
+    /// Changes the object's storage. Later output does not leave the object before the
+    /// change is done.
     pub(crate) fn store(self: &Rc<Self>, does: impl AsyncFnOnce(&State) -> Result<()> + 'static) {
         let shell = self.clone();
         spawn_local(async move {
@@ -248,7 +246,7 @@ impl Shell {
     }
 }
 
-/// What the traffic of a session reports to.
+/// The callbacks for the traffic of a session.
 fn callbacks(shell: &Weak<Shell>) -> Callbacks {
     let call = |id: u32| CallId(u64::from(id));
     let exchange = |id: u32| ExchangeId(u64::from(id));
@@ -268,7 +266,7 @@ fn callbacks(shell: &Weak<Shell>) -> Callbacks {
             piece.upgrade().is_some_and(|shell| shell.wants(call(id)))
         }),
         Closure::new(move |id, whole| {
-            // The platform does not say how far a request has come.
+            // The platform does not tell how far a request got.
             let failed = || Input::Failed(call(id), CallError::Reset, "");
             tell(&ended, if whole { Input::End(call(id)) } else { failed() });
         }),
@@ -277,12 +275,12 @@ fn callbacks(shell: &Weak<Shell>) -> Callbacks {
     )
 }
 
-/// How an exchange or a call is known outside.
+/// The id of an exchange or a call for the traffic.
 pub(crate) fn number(id: u64) -> u32 {
     u32::try_from(id).unwrap_or(u32::MAX)
 }
 
-/// A line for the operator, without secrets, session ids and bodies.
+/// Logs a line for the operator, without secrets, session ids and bodies.
 pub(crate) fn log(level: &str, tag: &str, message: &str) {
     console_log!("{}", json!({"level": level, "tag": tag, "message": message}));
 }

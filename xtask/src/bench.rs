@@ -1,9 +1,9 @@
-//! `cargo xtask bench`: builds the harness of `bench/` and the Worker, installs
-//! the peers that can be reached, measures, and writes `bench/RESULTS.md`.
+//! `cargo xtask bench`: builds the harness of `bench/` and the Worker, installs the
+//! available peers, measures, and writes `bench/RESULTS.md`.
 //!
-//! Everything but the report lives in the cache, outside the clone. A peer that
-//! cannot be installed is left out, never an error: this is a benchmark, not a
-//! test. How to measure and what to print is decided in `bench/`, not here.
+//! Everything but the report is in the cache, outside the clone. A peer that cannot be
+//! installed is skipped without an error: this is a benchmark, not a test. `bench/`
+//! decides how to measure and what to print.
 
 use crate::step::{cache, cargo, dist, output, root, run as step, say};
 use crate::{tools, worker};
@@ -15,13 +15,13 @@ use std::process::Command;
 /// The peers from npm, all in one folder.
 const NPM: [(&str, &str); 3] = [("mcp-remote", "0.15.1"), ("supergateway", "4.0.0"), ("mcp-proxy", "6.7.19")];
 const PYTHON_MCP_PROXY: &str = "0.13.0";
-/// What is measured unless `--kind` says otherwise: a bridge for clients on
-/// stdio, and fronts for servers that speak HTTP+SSE.
+/// The default for `--kind`: a bridge for stdio clients, and fronts for servers that
+/// speak HTTP+SSE.
 const KINDS: &str = "stdio-http,front-sse";
 
-/// Measures in quick mode, or with `--full` all phases and peers. Further
-/// arguments go to `matrix.py run`, and the report of such a partial run is only
-/// shown.
+/// Measures in quick mode, or with `--full` all phases and peers. Passes further
+/// arguments to `matrix.py run` and then only shows the report, because the run is
+/// partial.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let full = arguments.iter().any(|argument| argument == "--full");
     let mode = if full { "full" } else { "quick" };
@@ -73,7 +73,7 @@ impl Places {
         build
     }
 
-    /// `matrix.py run`, told where everything is.
+    /// `matrix.py run` with all paths.
     fn matrix(&self, python: &str, results: &Path) -> Result<Command> {
         let mut measure = Command::new(python);
         measure.arg(root().join("bench/matrix.py")).arg("run").arg("--out").arg(results);
@@ -84,7 +84,7 @@ impl Places {
     }
 }
 
-/// The stock wasmtime, or a name that is not there, so that its rows are left out.
+/// The stock wasmtime, or a name that does not exist, so that the report skips its rows.
 fn wasmtime() -> Result<OsString> {
     match tools::wasmtime(tools::Speed::ToRun) {
         Ok(path) => Ok(path.into_os_string()),
@@ -133,7 +133,7 @@ fn python_mcp_proxy(python: &str, peers: &Path) {
     );
 }
 
-/// Installs a peer; where that fails, says so and goes on without it.
+/// Installs a peer. On failure, says so and continues without it.
 fn best_effort(peer: &str, commands: &mut [&mut Command]) {
     for command in commands {
         if let Err(error) = step(&format!("install {peer}"), command) {

@@ -1,5 +1,5 @@
-//! `cargo xtask build`: the components, then the native runner with its
-//! component compiled ahead of time inside, then the Worker.
+//! `cargo xtask build`: the components, then the native runner with the component
+//! compiled ahead of time and embedded, then the Worker.
 
 use crate::step::{self, cargo, dist, say, target};
 use crate::{tools, worker};
@@ -17,7 +17,7 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
     }
 }
 
-/// Builds what runs on a machine of one's own.
+/// Builds everything that runs on a local machine.
 pub(crate) fn local() -> Result<()> {
     component()?;
     engine()?;
@@ -33,7 +33,7 @@ pub(crate) fn component() -> Result<()> {
     place(&target().join("wasm32-wasip2/guest/mcp-proxy.wasm"), "mcp-proxy.wasm")
 }
 
-/// `dist/mcp-proxy-crash.wasm`, which traps when a test tells it to.
+/// `dist/mcp-proxy-crash.wasm`, which traps on a test's command.
 pub(crate) fn crash() -> Result<()> {
     tools::targets()?;
     let arguments =
@@ -42,8 +42,8 @@ pub(crate) fn crash() -> Result<()> {
     place(&target().join("wasm32-wasip2/tool/mcp-proxy.wasm"), "mcp-proxy-crash.wasm")
 }
 
-/// `dist/mcp-engine.wasm`: a module of our own, wrapped as a component by the
-/// WIT that it carries.
+/// `dist/mcp-engine.wasm`: a core module, wrapped as a component by the WIT that it
+/// carries.
 pub(crate) fn engine() -> Result<()> {
     tools::targets()?;
     let arguments = ["build", "--profile", "engine", "--locked", "--package", "mcp-proxy-engine"];
@@ -55,8 +55,8 @@ pub(crate) fn engine() -> Result<()> {
     place(&built, "mcp-engine.wasm")
 }
 
-/// A native runner that is quick to build, for the demo; returns where it is. It and
-/// the compiler share their features, so cargo builds every dependency once.
+/// Builds a native runner quickly, for the demo, and returns its path. The runner and the
+/// compiler share their features, so cargo builds every dependency once.
 pub(crate) fn quick() -> Result<PathBuf> {
     tools::targets()?;
     let guest = ["build", "--profile", "tool", "--locked", "--target", "wasm32-wasip2", "--package", "mcp-proxy-stdio"];
@@ -101,8 +101,8 @@ fn runner() -> Result<()> {
     place(&target().join(format!("release/mcp-proxy{exe}")), &format!("mcp-proxy{exe}"))
 }
 
-/// Copies an artefact to `dist/` under its public name. The old file goes
-/// first: it may be running.
+/// Copies an artefact to `dist/` under its public name. Removes the old file first, since
+/// it may be running.
 fn place(from: &Path, name: &str) -> Result<()> {
     std::fs::create_dir_all(dist())?;
     let to = dist().join(name);

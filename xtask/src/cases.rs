@@ -1,13 +1,13 @@
-//! `tests/CASES.md` says which test shows which case. Every name in it is
-//! looked up here, by plain search, so that the table cannot outlive the tests.
-//! Whether a test shows what its row says is for a reader to judge.
+//! `tests/CASES.md` lists which test shows which case. This check looks up every name in
+//! it by plain search, so that the table cannot outlive the tests. Whether a test shows
+//! what its row says is for a reader to judge.
 
 use crate::step::{root, say};
 use anyhow::{Context, Result, ensure};
 
 const TABLE: &str = "tests/CASES.md";
 
-/// Checks that every case names a test, and that every test named is there.
+/// Checks that every case names a test, and that every named test exists.
 pub(crate) fn check() -> Result<()> {
     let table = read(TABLE)?;
     let mut faults = Vec::new();
@@ -33,8 +33,8 @@ fn case(row: &str) -> Option<(u32, &str)> {
     Some((number.trim().parse().ok()?, tests))
 }
 
-/// What is wrong with a name: `path::function` of Rust, `path: beginning of a
-/// title` of a script, `path: words` of a document.
+/// The fault of a name, if any: `path::function` for Rust, `path: beginning of a title`
+/// for a script, `path: words` for a document.
 pub(crate) fn fault(name: &str) -> Option<String> {
     let (path, forms) = if let Some((path, function)) = name.split_once(".rs::") {
         (format!("{path}.rs"), vec![format!("fn {function}(")])

@@ -1,5 +1,5 @@
-//! What the built artefacts import: the component no more than its world in
-//! `wit/` allows, the core nothing at all.
+//! Checks the imports of the built artefacts: the component imports no more than its
+//! world in `wit/` allows, the core nothing at all.
 
 use crate::step::{compressed, dist, root, say};
 use anyhow::{Context, Result, bail, ensure};
@@ -19,8 +19,7 @@ pub(crate) fn check_stdio() -> Result<()> {
     Ok(())
 }
 
-/// Checks `dist/mcp-engine.wasm`: it imports nothing, exports the machine, and
-/// is small.
+/// Checks that `dist/mcp-engine.wasm` imports nothing, exports the machine, and is small.
 pub(crate) fn check_engine() -> Result<()> {
     let path = dist().join("mcp-engine.wasm");
     let (imports, exports) = component_interface(&path)?;

@@ -1,5 +1,5 @@
-//! `cargo xtask`: the one place for the steps of building, trying, testing and
-//! measuring mcp-proxy. Each step says what it does before it does it.
+//! `cargo xtask`: the steps for building, trying, testing and measuring mcp-proxy. Each
+//! step announces itself before it runs.
 
 #![expect(clippy::print_stdout, reason = "a command-line tool talks to its user")]
 

@@ -1,5 +1,5 @@
-//! `SECURITY.md` names tests and counts dependencies. The names are looked up
-//! and the crates counted again, so that neither can rot.
+//! `SECURITY.md` names tests and counts dependencies. This check looks up the names and
+//! recounts the crates, so that neither can become outdated.
 
 use crate::cases;
 use crate::step::{cargo, output, root, say};
@@ -10,7 +10,7 @@ const DOCUMENT: &str = "SECURITY.md";
 /// The component, the engine, the runner and the Worker.
 const PROGRAMS: usize = 4;
 
-/// Checks every name of a test and every count of crates.
+/// Checks every test name and every crate count.
 pub(crate) fn check() -> Result<()> {
     let text = std::fs::read_to_string(root().join(DOCUMENT)).with_context(|| format!("cannot read {DOCUMENT}"))?;
     let names: Vec<&str> = text.split('`').skip(1).step_by(2).filter(|word| is_test(word)).collect();
@@ -30,14 +30,15 @@ fn is_test(word: &str) -> bool {
     word.contains(".rs::") || word.contains(".mjs: ")
 }
 
-/// What selects the crates, and their stated number, in a row of that table.
+/// The crate selection and the stated number in a row of that table.
 fn counted(row: &str) -> Option<(&str, &str)> {
     let mut cells = row.strip_prefix('|')?.split('|').skip(1);
     let selection = cells.next()?.trim().strip_prefix('`')?.strip_suffix('`')?;
     selection.starts_with("--package ").then_some((selection, cells.next()?.trim()))
 }
 
-/// How many crates of others there are: ours are shown with a path.
+/// How many third-party crates there are: `cargo tree` shows the project's own with a
+/// path.
 fn crates(selection: &str) -> Result<usize> {
     let shown = ["tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}"];
     let tree = output(cargo(&shown).args(selection.split_whitespace()))

@@ -1,6 +1,6 @@
-//! `cargo xtask soak`: long loads on the built artefacts, one process each. It
-//! builds what is measured and the harness, and passes on what else it is told;
-//! what runs, how long, and what counts as flat is decided in `bench/`.
+//! `cargo xtask soak`: long loads on the built artefacts, one process each. It builds the
+//! artefacts and the harness and passes on all other arguments. `bench/` decides what
+//! runs, how long, and what counts as flat.
 
 use crate::bench::Places;
 use crate::step::{cargo, dist, root, run as step};
@@ -11,12 +11,12 @@ use std::process::Command;
 
 const PAGE: &str = "bench/SOAK.md";
 
-/// What of the arguments is ours; the rest goes to the harness.
+/// The arguments that this command handles; the rest goes to the harness.
 #[derive(Default)]
 struct Wishes {
     names: Vec<String>,
     options: Vec<String>,
-    /// Measure what is built there, as it is.
+    /// Measure the artefacts in this folder without building them.
     dist: Option<PathBuf>,
     write: bool,
 }
@@ -66,7 +66,7 @@ impl Wishes {
         self.names.is_empty() || self.names.iter().any(means)
     }
 
-    /// Where the artefacts are; unless a folder was named, they are built.
+    /// The folder of the artefacts. Builds them unless the user named a folder.
     fn built(&self) -> Result<PathBuf> {
         if let Some(folder) = &self.dist {
             return if folder.is_dir() { Ok(folder.clone()) } else { bail!("no folder {}", folder.display()) };
@@ -79,7 +79,7 @@ impl Wishes {
     }
 }
 
-/// What workerd needs to serve the Worker.
+/// Prepares what workerd needs to serve the Worker.
 fn prepare_worker(built: &Path, work: &Path) -> Result<PathBuf> {
     tools::npm_packages("tests/e2e")?;
     let folder = work.join("soak-worker");

@@ -1,5 +1,4 @@
-//! Running commands: each is announced, its output stays visible, and its
-//! failure names it.
+//! Runs commands: announces each one, keeps its output visible, and names it on failure.
 
 #![expect(clippy::print_stderr, reason = "a command-line tool talks to its user")]
 
@@ -10,19 +9,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// The repository. Cargo tells at run time; a path from compile time would name
-/// another clone when clones share a target folder.
+/// The repository. Cargo sets its path at run time; a path from compile time would name
+/// another clone if clones share a target folder.
 pub(crate) fn root() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from("xtask"), PathBuf::from);
     package.parent().map_or_else(PathBuf::new, Path::to_path_buf)
 }
 
-/// Where finished artefacts go.
+/// The folder for finished artefacts.
 pub(crate) fn dist() -> PathBuf {
     root().join("dist")
 }
 
-/// Where tools live that outlast a clone.
+/// The folder for tools that outlive a clone.
 pub(crate) fn cache() -> Result<PathBuf> {
     let base = std::env::var_os("XDG_CACHE_HOME").filter(|dir| !dir.is_empty()).map(PathBuf::from);
     let home = || {
@@ -33,7 +32,7 @@ pub(crate) fn cache() -> Result<PathBuf> {
     Ok(base.or_else(home).context("neither XDG_CACHE_HOME nor HOME is set")?.join("mcp-proxy"))
 }
 
-/// Where cargo builds.
+/// Cargo's build folder.
 pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
@@ -50,7 +49,7 @@ pub(crate) fn say(text: &str) {
     eprintln!("\x1b[1m▸ {text}\x1b[0m");
 }
 
-/// Announces a command, runs it and insists on its success.
+/// Announces a command, runs it and fails unless it succeeds.
 pub(crate) fn run(title: &str, command: &mut Command) -> Result<()> {
     say(title);
     let start = Instant::now();
@@ -63,20 +62,20 @@ pub(crate) fn run(title: &str, command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What a command prints, if it succeeds.
+/// The output of a command, if it succeeds.
 pub(crate) fn output(command: &mut Command) -> Option<String> {
     let output = command.output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// How many bytes this takes with gzip.
+/// The size of the bytes after gzip.
 pub(crate) fn compressed(bytes: &[u8]) -> Result<usize> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::best());
     packed.write_all(bytes)?;
     Ok(packed.finish()?.len())
 }
 
-/// Reports why the run ends.
+/// Reports why the run failed.
 pub(crate) fn complain(error: &anyhow::Error) {
     eprintln!("\x1b[1mxtask: {error:#}\x1b[0m");
 }

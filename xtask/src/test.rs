@@ -1,5 +1,5 @@
-//! `cargo xtask test`: everything, or the parts named. Output of the runners
-//! stays visible; the first failure ends the run.
+//! `cargo xtask test`: runs everything, or the named parts. The runners' output stays
+//! visible; the first failure ends the run.
 
 use crate::step::{self, cargo, dist, root, say, target};
 use crate::tools::{self, Speed};
@@ -85,13 +85,13 @@ fn sim() -> Result<()> {
     step::run("simulator", &mut cargo(&arguments))
 }
 
-/// The corpora of the fuzz targets, and inputs near them.
+/// Runs the corpora of the fuzz targets, and inputs near them.
 fn fuzz() -> Result<()> {
     let arguments = ["test", "--locked", "--package", "mcp-proxy-fuzz", "--", "--nocapture"];
     step::run("fuzz targets, without a fuzzer", &mut cargo(&arguments))
 }
 
-/// The runner's own tests, built like the tool that compiles for it.
+/// Runs the runner's own tests, built like the tool that compiles for it.
 fn host() -> Result<()> {
     build::local()?;
     let features = ["--profile", "tool", "--features", "compile", "--locked", "--package", "host-runner"];
@@ -100,7 +100,7 @@ fn host() -> Result<()> {
     step::run("clippy for the runner", cargo(&["clippy"]).args(features).args(lint))
 }
 
-/// The core's tests once more, inside a wasm runtime.
+/// Runs the core's tests again, inside a wasm runtime.
 fn wasm() -> Result<()> {
     let wasmtime = tools::wasmtime(Speed::ToBuild)?;
     let arguments = ["test", "--locked", "--package", "mcp-proxy-core", "--target", "wasm32-wasip2"];
@@ -108,7 +108,7 @@ fn wasm() -> Result<()> {
     step::run("core inside wasmtime", cargo(&arguments).env("CARGO_TARGET_WASM32_WASIP2_RUNNER", runner))
 }
 
-/// What the artefacts may touch.
+/// Checks what the artefacts may access.
 fn built_component() -> Result<()> {
     if !dist().join("mcp-proxy.wasm").exists() {
         build::component()?;
@@ -121,9 +121,9 @@ fn built_component() -> Result<()> {
     component::check_no_imports(&target().join("wasm32-unknown-unknown/guest/examples/module.wasm"))
 }
 
-/// The engine in foreign hosts: against the native core, against absurd facts,
-/// and in the examples. Built like the runner's compiler, which needs the same
-/// of wasmtime.
+/// Tests the engine in foreign hosts: against the native core, with absurd facts, and in
+/// the examples. Builds it like the runner's compiler, which needs the same parts of
+/// wasmtime.
 fn engine() -> Result<()> {
     build::engine()?;
     component::check_engine()?;
@@ -141,7 +141,7 @@ fn engine() -> Result<()> {
     step::run("clippy for the engine's hosts", cargo(&["clippy"]).args(packages).args(lint))
 }
 
-/// Real clients and servers around both shells.
+/// Tests both shells with real clients and servers.
 fn e2e() -> Result<()> {
     build::local()?;
     build::crash()?;
@@ -149,8 +149,8 @@ fn e2e() -> Result<()> {
     step::run("end to end", suite()?.env("WASMTIME", wasmtime))
 }
 
-/// The Worker on a real workerd, with the same peers; its page in a browser,
-/// whose tests skip themselves where there is none.
+/// Tests the Worker on a real workerd with the same peers, and its page in a browser; the
+/// page tests skip themselves without one.
 fn built_worker() -> Result<()> {
     worker::build()?;
     tools::chromium()?;
@@ -160,7 +160,7 @@ fn built_worker() -> Result<()> {
     step::run("the Worker end to end", suite()?.arg("worker"))
 }
 
-/// Seeded faults on real processes, of the shells and of the Worker.
+/// Runs seeded faults on real processes, of the shells and of the Worker.
 fn chaos() -> Result<()> {
     build::local()?;
     worker::build()?;
@@ -169,7 +169,7 @@ fn chaos() -> Result<()> {
     step::run("chaos", suite()?.arg("chaos").env("WASMTIME", wasmtime))
 }
 
-/// The runner of `tests/e2e`, with what it needs.
+/// The runner of `tests/e2e`, with everything it needs.
 fn suite() -> Result<Command> {
     tools::npm_packages("tests/e2e")?;
     let mut command = Command::new("node");
@@ -180,7 +180,7 @@ fn suite() -> Result<Command> {
     Ok(command)
 }
 
-/// Hosts that embed the engine, with real peers.
+/// Tests hosts that embed the engine, with real peers.
 fn examples() -> Result<()> {
     build::engine()?;
     let folders = ["examples/embed-js", "examples/embed-browser"];

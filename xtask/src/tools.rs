@@ -1,18 +1,18 @@
-//! What has to be on the machine, and how to get what is missing. Installed
-//! tools go to a cache outside the clone; nothing depends on its being there.
+//! The tools that the steps need, and how to install missing ones. They go to a cache
+//! outside the clone, which may be deleted at any time.
 
 use crate::step::{cache, cargo, output, root, run, say};
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The wasmtime that everything is built for and tested with.
+/// The wasmtime version for all builds and tests.
 pub(crate) const WASMTIME: &str = "48.0.8";
-/// What of it we use; the default features take twice as long to build.
+/// The features in use; the default ones take twice as long to build.
 const WASMTIME_FEATURES: &str =
     "run,compile,cranelift,wasi-http,component-model,cache,pooling-allocator,parallel-compilation";
 
-/// The compilation targets of the guests.
+/// Installs the compilation targets of the guests.
 pub(crate) fn targets() -> Result<()> {
     let wanted = ["wasm32-wasip2", "wasm32-unknown-unknown"];
     let Some(installed) = output(Command::new("rustup").args(["target", "list", "--installed"]).current_dir(root()))
@@ -25,8 +25,8 @@ pub(crate) fn targets() -> Result<()> {
     run("rustup: add the wasm targets", Command::new("rustup").args(["target", "add"]).args(wanted).current_dir(root()))
 }
 
-/// A stock wasmtime of the pinned version: from `WASMTIME`, the path, the
-/// cache, or built from source.
+/// A stock wasmtime of the pinned version: from `WASMTIME`, `PATH`, the cache, or built
+/// from source.
 pub(crate) fn wasmtime(speed: Speed) -> Result<PathBuf> {
     let given = std::env::var_os("WASMTIME").map(PathBuf::from);
     if let Some(given) = given.filter(|given| is_version(given, WASMTIME)) {
@@ -37,26 +37,25 @@ pub(crate) fn wasmtime(speed: Speed) -> Result<PathBuf> {
     tool.find(&features)
 }
 
-/// The wasm-bindgen of exactly this version: it and the library of that name
-/// speak to each other.
+/// The wasm-bindgen of exactly this version, which must match the library.
 pub(crate) fn wasm_bindgen(version: &str) -> Result<PathBuf> {
     let tool = Tool { package: "wasm-bindgen-cli", binary: "wasm-bindgen", version, speed: Speed::ToBuild };
     tool.find(&["--bin", "wasm-bindgen"])
 }
 
-/// What makes a Worker of a library.
+/// The tool that builds a Worker from a library.
 pub(crate) fn worker_build(version: &str) -> Result<PathBuf> {
     let tool = Tool { package: "worker-build", binary: "worker-build", version, speed: Speed::ToBuild };
     tool.find(&["--bin", "worker-build"])
 }
 
-/// What checks dependencies.
+/// The tool that checks dependencies.
 pub(crate) fn cargo_deny() -> Result<PathBuf> {
     let tool = Tool { package: "cargo-deny", binary: "cargo-deny", version: "0.20.2", speed: Speed::ToBuild };
     tool.find(&[])
 }
 
-/// What a tool is built for. Tests run a tool for seconds; optimising it takes
+/// What to optimise a tool for. Tests run a tool for seconds, and optimising it takes
 /// minutes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Speed {
@@ -67,7 +66,7 @@ pub(crate) enum Speed {
 }
 
 impl Speed {
-    /// What cargo is told beside the package's own profile.
+    /// Settings for cargo on top of the package's own profile.
     fn settings(self) -> &'static [&'static str] {
         match self {
             Self::ToBuild => &["lto=\"off\"", "opt-level=1", "codegen-units=16", "debug=0", "strip=true"],
@@ -75,7 +74,7 @@ impl Speed {
         }
     }
 
-    /// Builds for different ends lie beside each other.
+    /// Keeps the builds of both kinds apart.
     fn suffix(self) -> &'static str {
         match self {
             Self::ToBuild => "-quick",
@@ -93,7 +92,8 @@ struct Tool<'a> {
 }
 
 impl Tool<'_> {
-    /// From the path, the cache, or built from source with these options.
+    /// Finds the tool in `PATH` or in the cache, or builds it from source with these
+    /// options.
     fn find(&self, options: &[&str]) -> Result<PathBuf> {
         let Self { package, binary, version, speed } = self;
         let cached = cache()?.join("tools").join(format!("{binary}-{version}{}", speed.suffix()));
@@ -120,7 +120,7 @@ fn is_version(program: &Path, version: &str) -> bool {
     said.split_whitespace().any(|word| word == version)
 }
 
-/// The npm packages of this folder, exactly as locked.
+/// Installs the npm packages of this folder, exactly as locked.
 pub(crate) fn npm_packages(folder: &str) -> Result<()> {
     for tool in ["node", "npm"] {
         if output(Command::new(tool).arg("--version")).is_none() {
@@ -137,17 +137,17 @@ pub(crate) fn npm_packages(folder: &str) -> Result<()> {
     let npm = |arguments: &[&str]| {
         run(&format!("npm {}", arguments.join(" ")), Command::new("npm").args(arguments).current_dir(&folder))
     };
-    // A lock file made where the registry lacks packages for other systems is
-    // refused by `npm ci`, and followed by `npm install`.
+    // `npm ci` refuses a lock file made where the registry lacks packages for other
+    // systems; `npm install` accepts it.
     npm(&["ci", "--no-progress"]).or_else(|_| npm(&["install", "--no-save", "--no-progress"]))?;
     std::fs::write(stamp, wanted)?;
     Ok(())
 }
 
-/// Nothing may be left out, also not what few machines have.
+/// If set, nothing may be skipped, not even what few machines have.
 const COMPLETE: &str = "MCP_PROXY_TEST_ALL";
 
-/// What is not here is left out, unless nothing may be.
+/// Skips what is missing, or fails if nothing may be skipped.
 fn left_out(what: &str) -> Result<()> {
     if std::env::var_os(COMPLETE).is_some() {
         bail!("{what}, and {COMPLETE} is set");
@@ -156,8 +156,8 @@ fn left_out(what: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether there is a Chromium for the tests of pages; on a Debian where we
-/// may, it is installed.
+/// Whether there is a Chromium for the page tests. Installs it on Debian if running as
+/// root.
 pub(crate) fn chromium() -> Result<bool> {
     let binary = std::env::var_os("CHROMIUM").map_or_else(|| PathBuf::from("/usr/bin/chromium"), PathBuf::from);
     let is_root = || output(Command::new("id").arg("-u")).as_deref() == Some("0");
@@ -181,8 +181,8 @@ pub(crate) fn chromium() -> Result<bool> {
     Ok(binary.exists())
 }
 
-/// A Python with the packages that this list pins, in an environment of that
-/// name; none where there is no Python that can take them.
+/// A Python with the packages that this list pins, in an environment of that name; `None`
+/// without a suitable Python.
 pub(crate) fn python_packages(name: &str, list: &str) -> Result<Option<PathBuf>> {
     let Some(python) = python() else {
         left_out("no Python 3.11 or later with venv: the tests with Python are skipped")?;

@@ -1,8 +1,7 @@
-//! The Cloudflare Worker: `dist/worker/`, as worker-build writes it, and beside
-//! that what the platform begins with. The tools that worker-build would fetch
-//! from the internet are found here instead: the npm packages of the repository
-//! bring two, cargo the third.
-//! `cargo xtask worker dev` runs it in front of the demo's server.
+//! The Cloudflare Worker: `dist/worker/`, as worker-build writes it, plus the platform's
+//! entry point. worker-build would download three tools; this module provides them
+//! instead: two from the repository's npm packages, the third through cargo. `cargo xtask
+//! worker dev` runs the Worker in front of the demo's server.
 
 #![expect(clippy::print_stdout, reason = "what wrangler says is passed on")]
 
@@ -16,14 +15,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 
-/// Fits the crate `worker` that `worker/Cargo.toml` names.
+/// Must match the crate `worker` in `worker/Cargo.toml`.
 const WORKER_BUILD: &str = "0.8.7";
-/// What the platform begins with, and what that needs beside what worker-build writes.
+/// The entry point, and the file that it needs besides the output of worker-build.
 const OWN: [&str; 2] = ["main.js", "client.js"];
-/// What may be uploaded is three times as much; below this nobody has to think.
+/// The upload limit is three times as much; below this size it needs no attention.
 const MAX_COMPRESSED: usize = 1_000_000;
 
-/// What wrangler would do on the internet or in the terminal, and need not.
+/// Keeps wrangler from using the internet and the terminal without need.
 const QUIET: [(&str, &str); 5] = [
     ("CI", "1"),
     ("CLOUDFLARE_CF_FETCH_ENABLED", "false"),
@@ -31,18 +30,18 @@ const QUIET: [(&str, &str); 5] = [
     ("WRANGLER_SEND_ERROR_REPORTS", "false"),
     ("WRANGLER_SEND_METRICS", "false"),
 ];
-/// Where wrangler listens unless told otherwise.
+/// Wrangler's default port.
 const USUAL_PORT: u16 = 8787;
 
 /// Builds `dist/worker/`.
 pub(crate) fn build() -> Result<()> {
-    // A developer who waits for `wrangler dev` gains nothing from fewer bytes.
+    // A developer who waits for `wrangler dev` gains nothing from a smaller build.
     let is_tried = std::env::var_os("WRANGLER_COMMAND").is_some_and(|command| command == "dev");
     build_into("worker", if is_tried { &["--no-opt"] } else { &[] }, &[])?;
     check_size(&dist().join("worker"))
 }
 
-/// Builds `dist/worker-crash/`, which panics when a test tells it to.
+/// Builds `dist/worker-crash/`, which panics on a test's command.
 pub(crate) fn build_crash() -> Result<()> {
     build_into("worker-crash", &["--no-opt"], &["--features", "crash"])
 }
@@ -55,7 +54,7 @@ fn build_into(folder: &str, options: &[&str], features: &[&str]) -> Result<()> {
     command.args(["--", "--locked"]).args(features).current_dir(root());
     command.env("CARGO_TARGET_DIR", root().join(target()));
     command.env("WASM_BINDGEN_BIN", tools::wasm_bindgen(&locked_version("wasm-bindgen")?)?);
-    // On Windows scripts cannot be started; worker-build then helps itself.
+    // Windows cannot start scripts; worker-build then finds the tools itself.
     if !cfg!(windows) {
         command.env("ESBUILD_BIN", node_program("esbuild")).env("WASM_OPT_BIN", node_program("wasm-opt"));
     }
@@ -68,8 +67,8 @@ fn build_into(folder: &str, options: &[&str], features: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The npm packages of the repository. Wrangler, which is one of them, may be
-/// what runs us: then they stay as they are.
+/// Installs the repository's npm packages. If wrangler, which is one of them, started
+/// this build, they stay unchanged.
 fn node_packages() -> Result<()> {
     if std::env::var_os("WRANGLER_COMMAND").is_none() {
         return tools::npm_packages("");
@@ -92,7 +91,7 @@ fn locked_version(package: &str) -> Result<String> {
     Ok(version.with_context(|| format!("no {package} in Cargo.lock"))?.to_owned())
 }
 
-/// Says what is uploaded, and insists that it stays small.
+/// Reports the upload size and requires that it stays small.
 fn check_size(folder: &Path) -> Result<()> {
     let (mut size, mut packed) = (0, 0);
     for name in OWN.into_iter().chain(["index.js", "index_bg.wasm"]) {
@@ -113,14 +112,14 @@ pub(crate) fn run(words: &[String]) -> Result<()> {
     }
 }
 
-/// Why the Worker is no longer to run.
+/// Why the Worker stops.
 enum Over {
     Asked,
     Ended,
 }
 
-/// The Worker in front of the demo's server, until Ctrl-C. Wrangler builds it,
-/// and builds it again when its sources change.
+/// Runs the Worker in front of the demo's server until Ctrl-C. Wrangler builds it, and
+/// rebuilds it when its sources change.
 fn dev() -> Result<()> {
     tools::npm_packages("")?;
     let (sender, over) = channel();
@@ -140,10 +139,10 @@ fn dev() -> Result<()> {
     Ok(())
 }
 
-/// Starts wrangler; tells when it is ready, and when it has ended.
+/// Starts wrangler; reports when it is ready, and when it has ended.
 fn wrangler(server: &str, sender: Sender<Over>) -> Result<Child> {
     let port = free_port(USUAL_PORT).or_else(|_| free_port(0))?.to_string();
-    // What an earlier run has stored belongs to servers that are gone.
+    // The state of an earlier run belongs to servers that are gone.
     let state = target().join("worker-dev");
     std::fs::remove_dir_all(&state).ok();
     let mut command = Command::new("node");
@@ -174,13 +173,13 @@ fn wrangler(server: &str, sender: Sender<Over>) -> Result<Child> {
     Ok(wrangler)
 }
 
-/// Asks wrangler to stop, and with it what it has started.
+/// Asks wrangler and its children to stop.
 fn ask_to_stop(wrangler: &Child) -> Result<()> {
     let id = wrangler.id().to_string();
     let (program, words) = if cfg!(windows) { ("taskkill", "/T /F /PID") } else { ("kill", "-TERM") };
     let mut command = Command::new(program);
     command.args(words.split(' ')).arg(id);
-    // After a Ctrl-C it may have gone before it is asked.
+    // After Ctrl-C, wrangler may already be gone.
     command.stderr(Stdio::null()).stdout(Stdio::null()).status()?;
     Ok(())
 }

@@ -1,29 +1,29 @@
-//! How long to wait before the next try: capped, jittered, and never shorter
-//! than what the server asked for. Who waits, and for what, is not known here.
+//! How long to wait before the next attempt: capped, jittered, and never shorter than the
+//! server asked for. Who waits, and for what, does not belong here.
 
 use crate::rng::Rng;
 use std::time::Duration;
 
-/// First wait before a failed call is repeated; doubles with each try.
+/// First wait before retrying a failed call; doubles with each attempt.
 const FIRST_RETRY: Duration = Duration::from_millis(100);
-/// No stream is reopened sooner, whatever the server asks for; doubles with each
-/// one that brought no message, up to the longest.
+/// Shortest wait before reopening a stream, whatever the server asks for. It doubles with
+/// each stream that brought no message, up to `LONGEST_FLOOR`.
 const SHORTEST_RECONNECT: Duration = Duration::from_millis(100);
 const LONGEST_FLOOR: Duration = Duration::from_secs(1);
-/// First wait before a stream is reopened when the server gave no hint.
+/// First wait before reopening a stream when the server gave no hint.
 const FIRST_RECONNECT: Duration = Duration::from_millis(1000);
-/// No wait of our own choosing is longer than this.
+/// Cap on every wait that the proxy chooses itself.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// The wait before try number `tries` (from 0) of a call: 100, 200, 400 ms, …
+/// The wait before attempt number `tries` (from 0) of a call: 100, 200, 400 ms, …
 pub(crate) fn retry(tries: u32, rng: &mut Rng) -> Duration {
     jitter(doubled(FIRST_RETRY, tries), rng)
 }
 
-/// The wait before a stream is reopened, after so many in a row that brought no
-/// event, and so many that brought no message. A server's `retry:` is the minimum
-/// (2025-11-25, Streamable HTTP, polling). Streams without events make the wait
-/// grow; streams without messages only as far as a server that is polled can bear.
+/// The wait before reopening a stream, after that many streams in a row without an event
+/// and without a message. A server's `retry:` is the minimum (2025-11-25, Streamable
+/// HTTP, polling). Streams without events make the wait grow up to the cap. Streams
+/// without messages raise it only to a floor that suits a polled server.
 pub(crate) fn reconnect(eventless: u32, messageless: u32, hint: Option<Duration>, rng: &mut Rng) -> Duration {
     let wait = match hint {
         Some(hint) if eventless == 0 => hint,
@@ -37,7 +37,7 @@ fn doubled(first: Duration, times: u32) -> Duration {
     first.saturating_mul(1_u32.checked_shl(times).unwrap_or(u32::MAX)).min(LONGEST)
 }
 
-/// Up to a tenth more, so that many proxies do not knock in step.
+/// Adds up to a tenth, so that many proxies do not retry in step.
 fn jitter(wait: Duration, rng: &mut Rng) -> Duration {
     let tenth = u64::try_from(wait.as_millis() / 10).unwrap_or(0);
     wait + Duration::from_millis(rng.below(tenth + 1))

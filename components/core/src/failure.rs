@@ -1,6 +1,6 @@
-//! Why a request gets an answer of ours instead of the server's: what the
-//! client is told, in words and in `error.data`, which is stable and meant for
-//! programs. Whom to tell, and how the answer travels, is not known here.
+//! The errors that the proxy sends when the server's answer is missing: a message for
+//! people, and `error.data`, which is stable and meant for programs. Who receives the
+//! error, and over which transport, does not belong here.
 
 use crate::back::challenge;
 use crate::boundary::CallError;
@@ -15,18 +15,18 @@ use url::Url;
 
 /// JSON-RPC: the message is not JSON.
 pub(crate) const PARSE_ERROR: i64 = -32700;
-/// JSON-RPC: the message is no request that can be served.
+/// JSON-RPC: the message is not a request that the proxy can serve.
 pub(crate) const INVALID_REQUEST: i64 = -32600;
-/// JSON-RPC, range of implementations: the server could not be asked.
+/// JSON-RPC, implementation-defined range: the server gave no usable answer.
 pub(crate) const NO_ANSWER: i64 = -32000;
 
-/// MCP: the protocol version is not one of ours.
+/// MCP: the proxy does not support this protocol version.
 pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
 
-/// How much of an unexpected body is quoted.
+/// How many bytes of an unexpected body to quote.
 const EXCERPT: usize = 200;
 
-/// An answer that says what happened.
+/// An error that explains what happened.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
     pub(crate) code: i64,
@@ -36,31 +36,31 @@ pub(crate) struct Failure {
     pub(crate) data: Data,
 }
 
-/// What a program may rely on.
+/// The members of `error.data`; programs rely on them.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Data {
-    /// How far the request had come.
+    /// How far the request got.
     pub(crate) phase: Phase,
-    /// Whether it can have reached the server.
+    /// Whether the request can have reached the server.
     pub(crate) delivered: Delivered,
-    /// Whether sending it again can do no harm.
+    /// Whether it is safe to send the request again.
     pub(crate) retry_safe: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) http_status: Option<u16>,
-    /// How often it was sent; 0 if never.
+    /// How often the proxy sent the request; 0 if never.
     pub(crate) attempt: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) body: Option<String>,
     /// The `WWW-Authenticate` header of the response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) challenge: Option<String>,
-    /// What was tried to find out how to speak to the server.
+    /// What the proxy tried in order to detect the transport.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) attempts: Vec<Attempt>,
 }
 
-/// One try to find out how to speak to the server.
+/// One attempt to detect the server's transport.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Attempt {
@@ -74,7 +74,7 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    /// A try that ended in this failure.
+    /// An attempt that ended in this failure.
     pub(crate) fn new(method: &'static str, failure: &Failure) -> Self {
         let Data { http_status, body, .. } = failure.data.clone();
         Self { method, http_status, body, outcome: failure.message.clone() }
@@ -88,13 +88,13 @@ impl Attempt {
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Phase {
-    /// In front of us: the message itself is at fault.
+    /// Before the proxy accepted it: the message itself is at fault.
     Client,
-    /// Finding out how to speak to the server.
+    /// Detecting the server's transport.
     Detect,
     /// Opening or restoring the session.
     Session,
-    /// Reaching the server.
+    /// Connecting to the server.
     Connect,
     /// Waiting for the response to begin.
     Response,
@@ -102,7 +102,7 @@ pub(crate) enum Phase {
     Stream,
     /// The client left before the answer came.
     Drain,
-    /// In ourselves.
+    /// Inside the proxy.
     Proxy,
 }
 
@@ -130,13 +130,12 @@ impl Failure {
         Self { code: NO_ANSWER, message: message.into(), hint: None, data }
     }
 
-    /// The request was not acceptable in the first place.
+    /// The proxy refused the request itself.
     pub(crate) fn refused(code: i64, message: impl Into<String>) -> Self {
         Self { code, ..Self::new(Phase::Client, Delivered::No, message) }
     }
 
-    /// The call to `url` failed before its response began; `words` say more
-    /// about the cause.
+    /// The call to `url` failed before its response began; `words` describe the cause.
     pub(crate) fn call(error: CallError, words: &str, url: &Url) -> Self {
         let words = one_line(words);
         let cause = if words.is_empty() { error.to_string() } else { format!("{error}: {words}") };
@@ -151,27 +150,26 @@ impl Failure {
         failure
     }
 
-    /// The stream that was to carry the answer ended without it.
+    /// The stream ended before it delivered the answer.
     pub(crate) fn stream(error: Option<CallError>) -> Self {
         let how = error.map_or("the response ended".to_owned(), |error| error.to_string());
         let message = format!("{how} before the answer came; the request may have been carried out");
         Self::new(Phase::Stream, Delivered::Maybe, message)
     }
 
-    /// The same, for a request that never left.
+    /// The same failure, for a request that never left.
     pub(crate) fn undelivered(mut self) -> Self {
         (self.data.delivered, self.data.retry_safe) = (Delivered::No, true);
         self
     }
 
-    /// A limit of time was hit: `what` the server failed to do, and the option
-    /// that sets the limit.
+    /// A timeout: `what` the server failed to do, and the `option` that sets the limit.
     pub(crate) fn late(phase: Phase, delivered: Delivered, what: &str, limit: Duration, option: &'static str) -> Self {
         let message = format!("{what} {} s", limit.as_secs_f64());
         Self { hint: Some(option.into()), ..Self::new(phase, delivered, message) }
     }
 
-    /// No way to speak to the server was found.
+    /// Detection found no transport.
     pub(crate) fn undetected(attempts: Vec<Attempt>) -> Self {
         let told: Vec<String> = attempts.iter().map(Attempt::words).collect();
         let message = format!("no MCP server was found at this URL: {}", told.join("; "));
@@ -181,7 +179,7 @@ impl Failure {
         failure
     }
 
-    /// A response with a status that answers nothing.
+    /// A response whose status is an error.
     pub(crate) fn status(status: StatusCode, body: &[u8]) -> Self {
         let delivered = match status.as_u16() {
             401 | 403 | 404 | 405 | 429 => Delivered::No,
@@ -202,7 +200,7 @@ impl Failure {
         failure
     }
 
-    /// The same with what the server's challenge says.
+    /// Adds what the server's challenge says.
     pub(crate) fn challenged(mut self, challenge: Option<String>) -> Self {
         let words = challenge.as_deref().map(challenge::words).unwrap_or_default();
         if !words.is_empty() {
@@ -212,14 +210,14 @@ impl Failure {
         self
     }
 
-    /// A redirect that is not followed.
+    /// A redirect that the proxy does not follow.
     pub(crate) fn redirected(status: StatusCode, target: &Url) -> Self {
         let place = format!("{}://{}{}", target.scheme(), address(target), one_line(&shown_path(target.path())));
         let failure = Self::body(status, &format!("it redirects to {place}, which is not followed"), &[]);
         Self { hint: Some("if you trust it, use that URL".into()), ..failure.undelivered() }
     }
 
-    /// A successful response whose body is not an answer.
+    /// A response whose body is not an answer.
     pub(crate) fn body(status: StatusCode, why: &str, body: &[u8]) -> Self {
         let message = format!("the server answered HTTP {status}, but {why}{}", quoted(body));
         let mut failure = Self::new(Phase::Response, Delivered::Yes, message);
@@ -228,17 +226,17 @@ impl Failure {
         failure
     }
 
-    /// The message that tells the asker.
+    /// The error response for the request `id`.
     pub(crate) fn answer(&self, id: &Id) -> Vec<u8> {
         message::write_error(id, self.code, &self.message, Some(&self.data))
     }
 
-    /// The same for one who can change the command line.
+    /// The same with the hint, for a client whose user controls the command line.
     pub(crate) fn answer_with_hint(&self, id: &Id) -> Vec<u8> {
         message::write_error(id, self.code, &self.words(), Some(&self.data))
     }
 
-    /// What happened, and what helps.
+    /// What happened, and the hint.
     fn words(&self) -> String {
         self.hint.as_ref().map_or_else(|| self.message.clone(), |hint| format!("{} ({hint})", self.message))
     }
@@ -249,21 +247,21 @@ impl Failure {
     }
 }
 
-/// Where a URL leads, without what may be a credential in it.
+/// Host and port of a URL, without possible credentials.
 fn address(url: &Url) -> String {
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     format!("{}{port}", url.host_str().unwrap_or_default())
 }
 
-/// The beginning of a body, for people.
+/// The beginning of a body, for people to read.
 fn quoted(body: &[u8]) -> String {
     let text = one_line(&excerpt(body).unwrap_or_default());
-    // What is compressed says nothing to a person.
+    // A compressed body is unreadable to people.
     let readable = !text.is_empty() && !text.contains(char::REPLACEMENT_CHARACTER);
     if readable { format!(": {text}") } else { String::new() }
 }
 
-/// What a peer wrote, in one line and cut: it cannot steer a terminal.
+/// A peer's text on one line, truncated and unable to control a terminal.
 pub(crate) fn one_line(text: &str) -> String {
     const MOST: usize = 300;
     let words = text.split(|letter: char| letter.is_whitespace() || steers(letter));

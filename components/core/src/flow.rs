@@ -1,23 +1,21 @@
-//! Byte budgets. Counts what is held on the way to the client and on the way
-//! to the server, and says when to stop reading. Whose bytes they are, and
-//! what they say, is not known here.
+//! Byte budgets: count the bytes held in each direction and decide when to stop reading.
+//! Whose bytes they are, and what they mean, does not belong here.
 
-/// Above this many unwritten bytes toward the client, no server is read.
+/// Above this many unwritten bytes toward the client, stop reading from servers.
 const WRITE_HIGH: usize = 1 << 20;
-/// Half a message of the longest kind, within bounds that suit many small ones and
-/// a machine with little memory. Above it, one stream of unfinished messages at a
-/// time is read; beyond one message of the longest kind, so much may wait in either
-/// direction.
+/// Half of the longest message, clamped to suit many small messages and a machine with
+/// little memory. When unfinished messages exceed it, the proxy reads one stream at a
+/// time. Either direction may hold this much beyond one longest message.
 pub(crate) fn slack(max_message: usize) -> usize {
     (max_message / 2).clamp(1 << 20, 16 << 20)
 }
 
-/// May one more request be kept until the server has taken it?
+/// May the proxy keep one more request until the server has accepted it?
 pub(crate) fn may_keep(kept: usize, more: usize, max_message: usize) -> bool {
     kept + more <= most(max_message).saturating_mul(2)
 }
 
-/// The same of what is no request, which comes through where requests do not.
+/// Limit for notifications and answers, which are accepted after requests are refused.
 pub(crate) fn may_take(kept: usize, more: usize, max_message: usize) -> bool {
     kept + more <= most(max_message).saturating_mul(3)
 }
@@ -41,7 +39,7 @@ impl ToClient {
         self.unwritten = self.unwritten.saturating_sub(bytes);
     }
 
-    /// So much is on its way now.
+    /// Sets the count to `bytes`.
     pub(crate) fn set(&mut self, bytes: usize) {
         self.unwritten = bytes;
     }
@@ -50,8 +48,8 @@ impl ToClient {
         self.unwritten >= WRITE_HIGH
     }
 
-    /// May more be read from the client while it leaves our answers unread and
-    /// `unsent` bytes of its own have not left for the server?
+    /// May the proxy read more from the client? `unsent` bytes of the client have not
+    /// left for the server, and the client may be leaving answers unread.
     pub(crate) fn client_may_send(&self, unsent: usize, max_message: usize) -> bool {
         unsent < most(max_message) && self.unwritten < most(max_message)
     }

@@ -1,18 +1,18 @@
-//! A table by numbers of our own or by ids of peers, in which a lookup costs the
-//! same however much it holds. Walks go in the order of the keys, never in that of
-//! the hashes, so that every run is the same.
+//! A hash table keyed by the proxy's own numbers or by a peer's ids. Lookups take
+//! constant time. Iteration follows key order, never hash order, so that every run is the
+//! same.
 
 #![expect(clippy::disallowed_types, reason = "nobody sees the order of the map")]
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 
-/// A table of this size need not give room back.
+/// Tables up to this size keep their capacity.
 const SMALL: usize = 64;
 
-/// By numbers that we count up ourselves.
+/// Keyed by numbers that the proxy counts up itself.
 pub(crate) type ByNumber<K, V> = Index<K, V, Spread>;
-/// By texts that a peer chooses.
+/// Keyed by text that a peer chooses.
 pub(crate) type ByText<K, V> = Index<K, V, Seed>;
 
 #[derive(Debug)]
@@ -62,21 +62,21 @@ impl<K: Eq + Hash, V, S: BuildHasher> Index<K, V, S> {
     }
 }
 
-/// Hashes that begin with a seed, so that a peer cannot choose texts that collide.
+/// A seeded hash: a peer that does not know the seed cannot easily choose texts that
+/// collide. The standard library's hash resists better, but adds kilobytes to the engine,
+/// and `route` bounds the number of entries.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Seed(pub(crate) u64);
 
 impl BuildHasher for Seed {
-    type Hasher = DefaultHasher;
+    type Hasher = Product;
 
-    fn build_hasher(&self) -> DefaultHasher {
-        let mut hasher = DefaultHasher::new();
-        hasher.write_u64(self.0);
-        hasher
+    fn build_hasher(&self) -> Product {
+        Product(self.0)
     }
 }
 
-/// Spreads numbers that follow each other.
+/// Spreads consecutive numbers over the table.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Spread;
 

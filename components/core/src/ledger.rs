@@ -1,28 +1,28 @@
-//! What a client waits for, told as it changes: for a shell that can lose its
-//! machine in the middle of a step, and then has to answer in its place. What
-//! the machine itself does must not depend on it.
+//! A log of the client's open requests, for a shell that can lose its machine in the
+//! middle of a step and must then answer in its place. The machine's behaviour must not
+//! depend on it.
 
 use crate::failure::{Delivered, Failure, Phase};
 use crate::wire::message::Id;
 
-/// A line of the ledger.
+/// One entry of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
-    /// A request with this id, as JSON, is open.
+    /// The request with this id (as JSON) is open.
     Opened(Box<str>),
-    /// It is not open any more, once the shell has written so many bytes to the
-    /// client in all.
+    /// The request is closed once the shell has written this many bytes to the client in
+    /// total.
     Closed(Box<str>, u64),
 }
 
-/// The lines that the shell has not taken, or nothing where none are wanted.
+/// The entries that the shell has not collected; empty unless the shell wants a ledger.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     wanted: bool,
     entries: Vec<Entry>,
-    /// How many of the last entries are closed by what is written next.
+    /// How many of the last entries the next write closes.
     unwritten: usize,
-    /// Bytes written to the client in all.
+    /// Total bytes written to the client.
     written: u64,
 }
 
@@ -37,7 +37,7 @@ impl Ledger {
         }
     }
 
-    /// Its answer is written next, unless it gets none.
+    /// The next write carries the answer, if there is one.
     pub(crate) fn closed(&mut self, id: &Id) {
         if self.wanted {
             self.entries.push(Entry::Closed(id.text().into(), self.written));
@@ -61,8 +61,8 @@ impl Ledger {
     }
 }
 
-/// The line that answers an open request of a machine that is lost: what stands
-/// before its id, and what after.
+/// The line that answers an open request of a lost machine: the parts before and after
+/// its id.
 #[must_use]
 pub fn last_words() -> (String, String) {
     let why =

@@ -1,8 +1,7 @@
 //! The sans-IO state machine of mcp-proxy.
 //!
-//! One [`Proxy`] stands between one client and one server. It knows no
-//! sockets, clocks or threads: a shell tells it facts ([`Input`]) and carries
-//! out commands ([`Output`]).
+//! One [`Proxy`] connects one client to one server. It uses no sockets, clocks or
+//! threads: a shell feeds it facts ([`Input`]) and executes its commands ([`Output`]).
 //!
 //! ```
 //! use mcp_proxy_core::{Config, Input, Output, Proxy, Side, Time};

@@ -1,6 +1,6 @@
-//! Names of what a log may tell, each with whoever is to blame. Shells turn
-//! them into lines. Formatting, secrets and bodies must not enter, and no code
-//! may react to a note.
+//! The events that a log may report, each with who is to blame. Shells turn them into
+//! lines. Formatting, secrets and bodies do not belong here, and no code may react to a
+//! note.
 
 use crate::boundary::{CallError, CallId};
 use crate::config::Transport;
@@ -11,116 +11,117 @@ use std::time::Duration;
 /// Something worth a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {
-    /// The client's line was no message, and there was no id to answer.
+    /// The client's line was not a message and had no id to answer.
     BadLine(Fault),
-    /// Members of a batch were no messages, or too many.
+    /// Members of a batch were not messages, or there were too many.
     BadMembers {
         /// Whose batch it was.
         from: Blame,
-        /// How many of them; `None`: the rest was not read.
+        /// How many members; `None` if the proxy did not read the rest.
         count: Option<usize>,
     },
     /// The client answered a request that is not open.
     StrayAnswer,
     /// The client cancelled its `initialize`, which the protocol forbids.
     InitializeCancelled,
-    /// An exchange with the server is over, or brings events from now on. Only
-    /// where [`Config::trace`](crate::Config::trace) asks for it.
+    /// An exchange with the server is over, or carries events from now on. Sent only if
+    /// [`Config::trace`](crate::Config::trace) is set.
     Exchange(Box<Exchange>),
-    /// A call did not go through and is repeated.
+    /// A call failed, and the proxy retries it.
     CallRepeated {
-        /// How long until then.
+        /// How long until the retry.
         wait: Duration,
-        /// What happened, unless the server asked for it.
+        /// What happened; `None` if the server asked for the retry.
         cause: Option<CallError>,
     },
-    /// A notification or an answer of the client was not delivered.
+    /// The proxy could not deliver a notification or an answer of the client.
     Undelivered {
         /// The status, if there was a response.
         status: Option<StatusCode>,
     },
     /// A session is open.
     SessionOpened {
-        /// How the server is spoken to.
+        /// The server's transport.
         transport: Transport,
         /// The protocol version that both agreed on.
         version: Option<String>,
     },
-    /// The server refused a message like this; HTTP+SSE is tried.
+    /// The server refused a message with this status; the proxy tries HTTP+SSE.
     SseTried(Option<StatusCode>),
     /// The stream of an HTTP+SSE session named its endpoint.
     StreamOpened,
-    /// The stream of an HTTP+SSE session named another endpoint; it is ignored.
+    /// The stream of an HTTP+SSE session named another endpoint, which the proxy ignores.
     SecondEndpoint,
     /// The stream of an HTTP+SSE session ended, and with it the session.
     StreamLost,
-    /// The server no longer knows the session; a new one is being opened.
+    /// The server no longer knows the session; the proxy opens a new one.
     SessionLost,
-    /// A new session stands in for the lost one.
+    /// A new session replaces the lost one.
     SessionRestored,
-    /// The lost session could not be replaced.
+    /// The proxy could not replace the lost session.
     SessionNotRestored,
-    /// The server offers no listening stream; `None`: not an event stream.
+    /// The server offers no listening stream; `None`: the response was not an event
+    /// stream.
     ListenRefused(Option<StatusCode>),
-    /// The listening stream ended and is reopened after this wait.
+    /// The listening stream ended; the proxy reopens it after this wait.
     ListenEnded(Duration),
-    /// A stream ended before its answer and is resumed after this wait.
+    /// A stream ended before its answer; the proxy resumes it after this wait.
     StreamResumed(Duration),
-    /// The server sent something that is no message.
+    /// The server sent something that is not a message.
     BadMessage(Fault),
     /// The server answered a request that is not open: a late answer.
     LateAnswer,
-    /// The server asked twice under one id.
+    /// The server used one id for two questions.
     RepeatedAsk,
-    /// The server asked under an id that is too long, or asks on and on and takes
-    /// no answers.
+    /// The server's question had an id that is too long, or the server keeps asking
+    /// without accepting answers.
     AskDropped,
-    /// The shell reported something that cannot be.
+    /// The shell reported something impossible.
     Unexpected(CallId),
 }
 
-/// One HTTP exchange with the server, for a person who looks for a fault.
+/// One HTTP exchange with the server, for troubleshooting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchange {
     /// The HTTP method.
     pub method: Method,
-    /// The path, without what may be a key in it.
+    /// The path, without possible keys.
     pub path: String,
-    /// The JSON-RPC method of the message that was sent, and its id.
+    /// The JSON-RPC method and the id of the message.
     pub message: Option<(String, Option<Id>)>,
-    /// How the server is spoken to, as far as it is known.
+    /// The server's transport, as far as the proxy knows it.
     pub transport: Transport,
     /// The status, if there was a response.
     pub status: Option<StatusCode>,
-    /// What has become of it.
+    /// How the exchange ended.
     pub outcome: Outcome,
 }
 
-/// What has become of an exchange.
+/// How an exchange ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// Its response brings what the server says unasked, from now on.
+    /// It stays open; its response carries the server's unsolicited messages.
     Listening,
-    /// It ended properly, after so many bytes and this time.
+    /// It ended properly, after that many bytes and this time.
     Ended(usize, Duration),
     /// It failed, after this time.
     Failed(CallError, Duration),
-    /// We dropped it, after this time.
+    /// The proxy dropped it, after this time.
     Dropped(Duration),
 }
 
 /// Who is to blame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blame {
-    /// Nobody: it is the ordinary course of things.
+    /// Nobody: normal operation.
     Nobody,
     /// The client.
     Client,
     /// The server.
     Server,
-    /// The network between us and the server.
+    /// The network between the proxy and the server.
     Link,
-    /// Us, or the shell.
+    /// The core or the shell.
     Bug,
 }
 

@@ -1,5 +1,5 @@
-//! A message on its way to the server, and its purpose. It passes from `route`
-//! through `era` to `back`, and comes back whole when it has to be sent again.
+//! An outgoing message to the server, and its purpose. It passes from `route` through
+//! `era` to `back`, and returns whole if the proxy has to send it again.
 
 use crate::failure::{Delivered, Failure};
 use crate::route::RequestKey;
@@ -15,13 +15,13 @@ use std::time::Duration;
 pub(crate) struct Outgoing {
     pub(crate) purpose: Purpose,
     pub(crate) body: Bytes,
-    /// How many lost sessions it has outlived.
+    /// How many lost sessions the message has survived.
     pub(crate) recoveries: u32,
-    /// How often it was sent.
+    /// How often the proxy sent it.
     pub(crate) attempts: u32,
-    /// What is known of all attempts but the last.
+    /// The delivery status of all attempts but the last.
     pub(crate) delivered: Delivered,
-    /// When the client said it, or it was first given to the back.
+    /// When the client sent it, or the back first received it.
     pub(crate) since: Option<Time>,
     /// The session in which it was last sent.
     pub(crate) session: Arc<SessionContext>,
@@ -30,17 +30,16 @@ pub(crate) struct Outgoing {
 /// What the era adds to every message of a session.
 #[derive(Debug, Default)]
 pub(crate) struct SessionContext {
-    /// Counts the sessions; 0 before the first.
+    /// Numbers the sessions; 0 before the first.
     pub(crate) number: u64,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
-    /// The server gave it a name, and can say that it does not know it.
+    /// The server gave the session an id, so it can report that the id is unknown.
     pub(crate) named: bool,
 }
 
-/// What a message is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// A request of the client.
+    /// A client's request.
     Request {
         key: RequestKey,
         /// Sending it twice does no harm.
@@ -48,60 +47,59 @@ pub(crate) enum Purpose {
     },
     /// The client's `initialize`.
     Initialize(RequestKey),
-    /// The same, sent again by us for a lost session.
+    /// The proxy repeats `initialize` for a lost session.
     Reinitialize(RequestKey),
-    /// A setting of the lost session, sent again by us.
+    /// The proxy repeats a setting of the lost session.
     Restore(RequestKey),
-    /// A ping of ours.
+    /// The proxy's keep-alive ping.
     KeepAlive(RequestKey),
-    /// `notifications/initialized`, of the client or ours.
+    /// `notifications/initialized`, from the client or the proxy.
     Initialized,
     /// Any other notification.
     Notification,
     /// The client's answer to a request of the server.
     Answer,
-    /// The stream for what the server says unasked.
+    /// The stream for the server's unsolicited messages.
     Listen,
-    /// The one stream of an HTTP+SSE session: all that the server says.
+    /// The one stream of an HTTP+SSE session, for all messages from the server.
     Stream,
-    /// The end of the session.
+    /// Ends the session.
     Goodbye,
 }
 
-/// What follows from a purpose.
+/// The properties of a purpose.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Traits {
-    /// The request that it is.
+    /// The request, if the message is one.
     pub(crate) key: Option<RequestKey>,
-    /// The client made that request, and waits for its answer.
+    /// The client made the request and waits for its answer.
     pub(crate) of_client: bool,
-    /// It may be sent again although it may have been carried out.
+    /// The proxy may send it again even if the server may have executed it.
     pub(crate) repeatable: bool,
     /// It opens a session.
     pub(crate) handshake: bool,
-    /// The machine does not leave before the server has dealt with it.
+    /// The machine does not exit before the server has handled it.
     pub(crate) busy: bool,
     /// How long the server may be silent about it.
     pub(crate) patience: Patience,
 }
 
-/// How long the server may be silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Patience {
     /// As long as the user allows for a request.
     Request,
     /// The same, but a minute at most.
     Message,
-    /// As long as for a ping.
+    /// The limit for a ping.
     Ping,
-    /// For a while: nobody waits any more.
+    /// A short while: nobody waits any longer.
     Afterglow,
-    /// As long as it likes.
+    /// No limit.
     Endless,
 }
 
 impl Traits {
-    /// Of what nobody waits for any more.
+    /// The traits of a settled call, for which nobody waits.
     pub(crate) const SETTLED: Self = Self {
         key: None,
         of_client: false,
@@ -118,7 +116,6 @@ impl Traits {
 }
 
 impl Purpose {
-    /// The table of purposes.
     pub(crate) fn traits(self) -> Traits {
         let message = Traits { busy: true, patience: Patience::Message, ..Traits::SETTLED };
         let stream = Traits { patience: Patience::Endless, ..Traits::SETTLED };
@@ -137,7 +134,7 @@ impl Purpose {
 }
 
 impl Timed for Outgoing {
-    /// The longest time that a request may take.
+    /// The total time limit of a request.
     type Terms = Option<Duration>;
 
     fn due(&self, limit: &Option<Duration>) -> Option<Deadline> {
@@ -159,7 +156,7 @@ impl Outgoing {
         }
     }
 
-    /// The failure of its last attempt, in the light of the earlier ones.
+    /// The failure of the last attempt, combined with the earlier ones.
     pub(crate) fn failure(&self, mut failure: Failure) -> Failure {
         failure.data.attempt = self.attempts;
         if failure.data.delivered == Delivered::No && self.delivered != Delivered::No {

@@ -1,12 +1,12 @@
-//! What real peers get wrong, and whether we put up with it. Each is named, has
-//! its reason, and can be switched off; where it is applied is the business of
-//! the room concerned.
+//! Known faults of real peers that the proxy tolerates. Each has a name and a reason, and
+//! the user can switch it off. The code that applies a tolerance lives in the module
+//! concerned.
 
 /// The tolerances; all are on by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "they are switches, each on its own")]
 pub struct Quirks {
-    /// Servers confirm a notification with 200, 204 or a body instead of 202.
+    /// Servers acknowledge a notification with 200, 204 or a body instead of 202.
     pub any_success: bool,
     /// Servers refuse a request with an error whose id is null.
     pub null_id: bool,
@@ -18,11 +18,12 @@ pub struct Quirks {
     pub pretty_json: bool,
     /// Clients split lines at U+2028 and U+2029, which JSON may contain.
     pub line_separators: bool,
-    /// Servers answer what was cancelled or given up; clients break over that.
+    /// Servers answer requests that were cancelled or timed out, and clients fail on such
+    /// answers.
     pub late_answers: bool,
     /// Load balancers want their cookie back to find the session.
     pub cookies: bool,
-    /// Servers say in other ways than 404 that the session is gone.
+    /// Servers report a lost session with statuses other than 404.
     pub session_gone: bool,
     /// Gateways strip the beginning of the path from an HTTP+SSE endpoint.
     pub stripped_prefix: bool,

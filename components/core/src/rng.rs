@@ -1,5 +1,5 @@
-//! A small seeded generator for jitter and for ids of our own requests.
-//! It is not secret and must not mint anything that has to be: shells do that.
+//! A small seeded generator for jitter and for the ids of the proxy's own requests. Its
+//! output is predictable: secrets must come from the shell.
 
 /// SplitMix64: one word of state, the same sequence on every target.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`; zero where `bound` is zero.
+    /// A number below `bound`, or zero if `bound` is zero.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next().checked_rem(bound).unwrap_or(0)
     }

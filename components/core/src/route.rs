@@ -1,40 +1,41 @@
-//! Who waits for an answer, in both directions. A request of the client is here
-//! from the moment it was read until its one answer is written; taking it out is
-//! the permission to answer. So is a request of our own, until its answer came.
-//! Bytes, headers and HTTP must not enter.
+//! The open requests in both directions. A client's request is here from the moment the
+//! proxy reads it until it writes the one answer; removing the request grants the
+//! permission to answer. The proxy's own requests are here until their answers arrive.
+//! Bytes, headers and HTTP do not belong here.
 
 use crate::index::{ByNumber, ByText, Seed};
 use crate::rng::Rng;
 use crate::wire::message::Id;
 use std::collections::BTreeMap;
 
-/// More open requests than this of one side, and a new one is refused.
+/// With this many open requests from one side, the proxy refuses new ones.
 const MOST_OPEN: usize = 10_000;
-/// Longer ids are refused: each is kept several times while its request is open.
+/// The proxy refuses longer ids: it stores several copies of each while its request is
+/// open.
 const LONGEST_ID: usize = 1024;
 pub(crate) const LONG_ID: &str = "the id is longer than 1024 bytes";
 
-/// Names a request inside the machine. Never used twice.
+/// Identifies a request inside the machine. Never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RequestKey(u64);
 
-/// The open requests. Those to the server have ids on two sides, which need not
-/// be the same.
+/// The open requests. Those to the server have an id on each side, and the two may
+/// differ.
 #[derive(Debug, Default)]
 pub(crate) struct Route {
-    /// How the ids of our own requests begin, to keep them apart from the client's.
+    /// The prefix of the proxy's own ids, which keeps them apart from the client's.
     prefix: String,
     last: u64,
     open: ByNumber<RequestKey, Open>,
-    /// By the id that the client gave them.
+    /// Requests by the client's id.
     by_client: ByText<Id, RequestKey>,
-    /// By the id that the server knows.
+    /// Requests by the server's id.
     by_wire: ByText<Id, RequestKey>,
-    /// By their progress tokens; of two with the same, the later one.
+    /// Requests by progress token; of two with the same token, the later one.
     by_token: ByText<Id, RequestKey>,
-    /// Of the server, waiting for the client.
+    /// The server's requests that wait for the client.
     asks: BTreeMap<Id, Ask>,
-    /// How many of these keep the server waiting.
+    /// How many of these block the server.
     owed: usize,
 }
 
@@ -43,14 +44,14 @@ pub(crate) struct Route {
 pub(crate) struct Ask {
     /// Its id in the server's spelling.
     pub(crate) id: Id,
-    /// The server goes on with other requests while it waits, as with a ping.
+    /// The server continues with other requests while it waits, as with a ping.
     pub(crate) aside: bool,
 }
 
 /// An open request to the server.
 #[derive(Debug)]
 struct Open {
-    /// Its id in the client's spelling; none, if it is our own.
+    /// The id in the client's spelling; `None` for the proxy's own request.
     client: Option<Id>,
     wire: Id,
     token: Option<Id>,
@@ -64,20 +65,20 @@ pub(crate) enum Asked {
     Plain,
     /// The client's session.
     Session,
-    /// A new session in place of a lost one, for us.
+    /// A new session in place of a lost one, for the proxy.
     NewSession,
-    /// What a session needs, for us.
+    /// Upkeep of a session, for the proxy.
     Upkeep,
 }
 
-/// Why a request is not taken.
+/// Why the proxy refuses a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Its id is in use by a request that is still open.
+    /// An open request already uses its id.
     Duplicate,
     /// Too many requests are open.
     Full,
-    /// Its id is too long to be kept.
+    /// Its id is too long to store.
     LongId,
 }
 
@@ -90,7 +91,7 @@ impl Route {
         Self { prefix, by_client, by_wire, by_token, ..Self::default() }
     }
 
-    /// Takes a request of the client.
+    /// Adds a client's request.
     pub(crate) fn open(&mut self, id: &Id, token: Option<Id>, asked: Asked) -> Result<RequestKey, Refusal> {
         admit(id, self.by_client.get(id).is_some(), self.by_client.len())?;
         let key = self.insert(Open { client: Some(id.clone()), wire: id.clone(), token: token.clone(), asked });
@@ -99,13 +100,13 @@ impl Route {
         Ok(key)
     }
 
-    /// Takes a request of our own, which goes to the server under this id.
+    /// Adds one of the proxy's own requests and returns its id for the server.
     pub(crate) fn open_own(&mut self, asked: Asked) -> (RequestKey, Id) {
         let wire = Id::named(&format!("{}{}", self.prefix, self.last + 1));
         (self.insert(Open { client: None, wire: wire.clone(), token: None, asked }), wire)
     }
 
-    /// The id is of a request of our own, open or not.
+    /// Whether the id belongs to one of the proxy's own requests, open or not.
     pub(crate) fn is_ours(&self, id: &Id) -> bool {
         id.text().trim_start_matches('"').starts_with(&self.prefix)
     }
@@ -118,7 +119,7 @@ impl Route {
         key
     }
 
-    /// The permission to answer: the id in the client's spelling, once.
+    /// Grants the permission to answer, once: the id in the client's spelling.
     pub(crate) fn close(&mut self, key: RequestKey) -> Option<Id> {
         let Open { client, wire, token, .. } = self.open.remove(&key)?;
         self.by_wire.remove(&wire);
@@ -131,48 +132,47 @@ impl Route {
         client
     }
 
-    /// All permissions at once, with the requests that they are for.
+    /// All permissions at once, with their requests.
     pub(crate) fn close_all(&mut self) -> Vec<(RequestKey, Id)> {
         let keys: Vec<RequestKey> = self.open.keys().into_iter().filter(|key| self.client_id(*key).is_some()).collect();
         keys.into_iter().filter_map(|key| Some((key, self.close(key)?))).collect()
     }
 
-    /// What an open request asks for.
     pub(crate) fn asked(&self, key: RequestKey) -> Option<Asked> {
         self.open.get(&key).map(|open| open.asked)
     }
 
-    /// No request of the client is open.
+    /// The client has no open requests.
     pub(crate) fn idle(&self) -> bool {
         self.by_client.len() == 0
     }
 
-    /// The open request to which the client gave this id.
+    /// The open request with this client id.
     pub(crate) fn by_client(&self, id: &Id) -> Option<RequestKey> {
         self.by_client.get(id).copied()
     }
 
-    /// The open request that the server knows by this id.
+    /// The open request with this server id.
     pub(crate) fn by_wire(&self, id: &Id) -> Option<RequestKey> {
         self.by_wire.get(id).copied()
     }
 
-    /// The open request of the client that this progress token belongs to.
+    /// The client's open request with this progress token.
     pub(crate) fn by_token(&self, token: &Id) -> Option<RequestKey> {
         self.by_token.get(token).copied()
     }
 
-    /// The id that the client gave a request.
+    /// The client's id of a request.
     pub(crate) fn client_id(&self, key: RequestKey) -> Option<&Id> {
         self.open.get(&key)?.client.as_ref()
     }
 
-    /// The id that the server knows a request by.
+    /// The server's id of a request.
     pub(crate) fn wire_id(&self, key: RequestKey) -> Option<&Id> {
         self.open.get(&key).map(|open| &open.wire)
     }
 
-    /// Takes a request of the server.
+    /// Adds a request of the server.
     pub(crate) fn ask(&mut self, id: &Id, aside: bool) -> Result<(), Refusal> {
         admit(id, self.asks.contains_key(id), self.asks.len())?;
         self.owed += usize::from(!aside);
@@ -185,26 +185,27 @@ impl Route {
         self.asks.contains_key(id)
     }
 
-    /// The permission to answer the server, once.
+    /// Grants the permission to answer the server, once.
     pub(crate) fn answer(&mut self, id: &Id) -> Option<Ask> {
         let ask = self.asks.remove(id)?;
         self.owed -= usize::from(!ask.aside);
         Some(ask)
     }
 
-    /// The server's open requests; they are no longer open.
+    /// Closes all requests of the server and returns their ids.
     pub(crate) fn drop_asks(&mut self) -> Vec<Id> {
         self.owed = 0;
         std::mem::take(&mut self.asks).into_values().map(|ask| ask.id).collect()
     }
 
-    /// The client owes the server an answer without which it may not go on.
+    /// The client owes the server an answer that blocks it.
     pub(crate) fn client_owes(&self) -> bool {
         self.owed > 0
     }
 }
 
-/// May one more request be open beside so many, of which one may have its id?
+/// May a request with this id be opened? `known`: its id is in use; `open`: how many are
+/// open.
 fn admit(id: &Id, known: bool, open: usize) -> Result<(), Refusal> {
     if id.text().len() > LONGEST_ID {
         return Err(Refusal::LongId);

@@ -1,6 +1,6 @@
-//! Time as the core knows it: a number of milliseconds that shells supply.
-//! Nothing here reads a clock. `std::time::Instant` cannot be stored in a log
-//! and panics on some targets, so it must not enter.
+//! Time in the core: a number of milliseconds that shells supply. Nothing here reads a
+//! clock. Do not use `std::time::Instant`: a recording cannot store it, and it panics on
+//! some targets.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ impl Time {
         Self(self.0.saturating_add(millis(wait)))
     }
 
-    /// How long ago `earlier` was; zero if it lies in the future.
+    /// How long ago `earlier` was; zero if it is in the future.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
@@ -34,9 +34,9 @@ pub struct Deadline {
 /// The reasons for a deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
-    /// A failed call is repeated.
+    /// Time to retry a failed call.
     Retry,
-    /// A broken stream is resumed, or the listening stream reopened.
+    /// Time to resume a broken stream, or to reopen the listening stream.
     Reconnect,
     /// A request or stream has shown no sign of life for too long.
     Quiet,
@@ -44,21 +44,21 @@ pub enum Why {
     FirstByte,
     /// An HTTP+SSE server has not named its endpoint for too long.
     Endpoint,
-    /// A request has taken too long, whatever was heard of it.
+    /// A request has taken too long, regardless of signs of life.
     Total,
-    /// The server of an idle session is asked for a sign of life.
+    /// Time to ping the server of an idle session.
     KeepAlive,
-    /// A session that ended with its stream is opened again.
+    /// Time to reopen a session that ended with its stream.
     Reopen,
-    /// A silent response to a client gets a sign of life.
+    /// Time to send a sign of life on a silent response to a client.
     Heartbeat,
     /// A client has not read a response, or opened a stream, for too long.
     Unread,
-    /// Held messages go out although `initialized` was never acknowledged.
+    /// Held messages are sent although the server never acknowledged `initialized`.
     Greeting,
-    /// The client closed its side; what is still open gets an answer.
+    /// The client closed its side, and the time to answer its open requests is over.
     Drain,
-    /// The machine leaves although the server has not confirmed the end.
+    /// The machine exits although the server has not confirmed the end of the session.
     Leave,
 }
 

@@ -1,14 +1,13 @@
-//! A table of things that are due at some time, or never. It knows which is due
-//! first without looking at all of them. What a time means, and what happens
-//! then, is for whoever keeps the table.
+//! A table of rows with an optional due time. It finds the first due row without scanning
+//! all of them. What a time means, and what happens then, does not belong here.
 
 use crate::index::ByNumber;
 use crate::time::{Deadline, Time};
 use std::collections::BTreeSet;
 use std::hash::Hash;
 
-/// Something that may be due. When, follows from itself and from terms that do
-/// not change.
+/// Something that may have a due time, computed from itself and from terms that do not
+/// change.
 pub(crate) trait Timed {
     type Terms;
 
@@ -18,9 +17,9 @@ pub(crate) trait Timed {
 #[derive(Debug)]
 pub(crate) struct Timetable<K, V: Timed> {
     terms: V::Terms,
-    /// Changed only together with `order`.
+    /// Changes only together with `order`.
     rows: ByNumber<K, V>,
-    /// The times of all rows that have one.
+    /// The due times of all rows that have one.
     order: BTreeSet<(Time, K)>,
 }
 
@@ -41,7 +40,7 @@ impl<K: Copy + Ord + Hash, V: Timed> Timetable<K, V> {
         self.rows.keys().into_iter().filter_map(|key| Some((key, self.rows.get(&key)?)))
     }
 
-    /// Puts a row in, and returns the one that it replaces.
+    /// Inserts a row and returns the one that it replaces.
     pub(crate) fn insert(&mut self, key: K, row: V) -> Option<V> {
         let after = time(&row, &self.terms);
         let old = self.rows.insert(key, row);
@@ -65,14 +64,13 @@ impl<K: Copy + Ord + Hash, V: Timed> Timetable<K, V> {
         Some(result)
     }
 
-    /// The first time at which something is due; of several at once, that of the
-    /// least key.
+    /// The first deadline; of several at the same time, the one with the least key.
     pub(crate) fn first(&self) -> Option<Deadline> {
         let (_, key) = self.order.first()?;
         self.get(*key)?.due(&self.terms)
     }
 
-    /// The rows that are due by then.
+    /// The rows that are due at `now`.
     pub(crate) fn due(&self, now: Time) -> Vec<K> {
         self.order.iter().take_while(|(at, _)| *at <= now).map(|(_, key)| *key).collect()
     }

@@ -1,4 +1,4 @@
-//! The configuration, both ways.
+//! Converts the configuration in both directions.
 
 use crate::bindings::exports::mcp::proxy::machine;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -37,7 +37,7 @@ pub(crate) fn defaults(url: String) -> Result<machine::Config, machine::ConfigEr
 }
 
 /// # Errors
-/// If it cannot work.
+/// If the configuration cannot work.
 pub(crate) fn read(from: machine::Config) -> Result<Config, machine::ConfigError> {
     let mut config = new(&from.url)?;
     config.transport = match from.transport {

@@ -1,11 +1,10 @@
-//! Facts of a host as the core knows them. What no exchange can bring (a
-//! status beyond three digits) is a broken exchange; a header that is none is
-//! left out.
+//! Converts a host's facts to the core's inputs. An impossible status (beyond three
+//! digits) becomes a failed call; invalid headers are dropped.
 
 use crate::bindings::exports::mcp::proxy::machine;
 use mcp_proxy_core::{CallError, CallId, ExchangeId, Input, Side, Sink};
 
-/// Hands the fact on; its bytes are lent.
+/// Passes the fact to `take`; its bytes are borrowed.
 pub(crate) fn with(input: machine::Input, take: impl FnOnce(Input<'_>)) {
     match input {
         machine::Input::Tick => take(Input::Tick),
@@ -37,7 +36,7 @@ fn begun(head: machine::Head) -> Input<'static> {
     Input::Head(id, parts)
 }
 
-/// A method that is none is one that nobody may use.
+/// An invalid method becomes TRACE, which nobody may use.
 fn requested(asked: machine::Asked) -> Input<'static> {
     let mut parts = http::Request::new(()).into_parts().0;
     parts.method = http::Method::from_bytes(asked.method.as_bytes()).unwrap_or(http::Method::TRACE);

@@ -1,6 +1,6 @@
-//! Headers given by the user: `NAME:VALUE` and `NAME=VALUE`, lists of them, and
-//! `${NAME}` in values. Errors name the header, never its value: a wrong value
-//! may well be a credential.
+//! The user's headers: `NAME:VALUE` and `NAME=VALUE`, lists of them, and `${NAME}` in
+//! values. Errors name the header, never its value: a wrong value may well be a
+//! credential.
 
 use http::{HeaderName, HeaderValue};
 
@@ -9,8 +9,8 @@ use crate::{Shell, UsageError};
 type Header = (String, String);
 type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Headers that describe one connection or one body. Setting them by hand can
-/// only break the exchange.
+/// Headers that describe one connection or one body. Setting them by hand can only break
+/// the exchange.
 const CONNECTION_HEADERS: [&str; 10] = [
     "connection",
     "content-length",
@@ -24,10 +24,10 @@ const CONNECTION_HEADERS: [&str; 10] = [
     "upgrade",
 ];
 
-/// Headers that say how a message is to be read, or to which session it
-/// belongs: only the machine knows, and a user's header would make it a lie.
-/// `Mcp-Method`, `Mcp-Name` and `Mcp-Param-…` mirror the message from MCP
-/// 2026-07-28 on. Other names that begin with `mcp-` are servers' own.
+/// Headers that tell how to read a message, or to which session it belongs. Only the
+/// machine knows these, so a user's header would be wrong. `Mcp-Method`, `Mcp-Name` and
+/// `Mcp-Param-…` mirror the message from MCP 2026-07-28 on. Other names that begin with
+/// `mcp-` belong to servers.
 const PROTOCOL_HEADERS: [&str; 7] =
     ["accept", "content-type", "last-event-id", "mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id"];
 
@@ -35,7 +35,7 @@ fn is_protocol(lower: &str) -> bool {
     PROTOCOL_HEADERS.contains(&lower) || lower.starts_with("mcp-param-")
 }
 
-/// One header; the name ends at the first `:` or `=`.
+/// Parses one header; the name ends at the first `:` or `=`.
 pub(crate) fn parse(shell: Shell, text: &str, env: Env<'_>) -> Result<Header, UsageError> {
     let (name, value) = text
         .split_once([':', '='])
@@ -46,7 +46,7 @@ pub(crate) fn parse(shell: Shell, text: &str, env: Env<'_>) -> Result<Header, Us
     checked_value(name, value)
 }
 
-/// One header a line; empty lines and lines that begin with `#` are skipped.
+/// Parses one header per line; skips empty lines and lines that begin with `#`.
 pub(crate) fn parse_lines(shell: Shell, text: &str, env: Env<'_>) -> Result<Vec<Header>, UsageError> {
     text.trim_start_matches('\u{feff}')
         .lines()
@@ -69,7 +69,7 @@ pub(crate) fn bearer(shell: Shell, var: &str, env: Env<'_>) -> Result<Header, Us
     Err(UsageError::new(format!("--bearer-token-env: the variable {var} is not set or empty: {hint}")))
 }
 
-/// Adds those of `weaker` whose name `headers` does not have.
+/// Adds the headers of `weaker` whose names `headers` does not have.
 pub(crate) fn fill(headers: &mut Vec<Header>, weaker: Vec<Header>) {
     let own = headers.len();
     for (name, value) in weaker {
@@ -108,7 +108,7 @@ fn checked_value(name: &str, value: String) -> Result<Header, UsageError> {
     }
 }
 
-/// Replaces each `${NAME}`; `$${` stands for a plain `${`.
+/// Replaces each `${NAME}`; `$${` escapes a literal `${`.
 fn expand(shell: Shell, header: &str, value: &str, env: Env<'_>) -> Result<String, UsageError> {
     let mut out = String::with_capacity(value.len());
     let mut rest = value;

@@ -1,9 +1,9 @@
-//! The command line of mcp-proxy, defined once for both shells: the component
-//! (`wasmtime run … mcp-proxy.wasm`) and the native host (`mcp-proxy`).
+//! The command line of mcp-proxy, defined once for both shells: the component (`wasmtime
+//! run … mcp-proxy.wasm`) and the native host (`mcp-proxy`).
 //!
-//! One table (`table`) drives parsing and `--help`. Nothing here reads files,
-//! the process environment or the clock: callers pass arguments and a look-up
-//! for variables. No error text ever contains a header's value.
+//! One table (`table`) drives parsing and `--help`. Nothing here reads files, the process
+//! environment or the clock: callers pass arguments and a lookup for variables. No error
+//! text ever contains a header's value.
 
 mod header;
 mod parse;
@@ -19,8 +19,8 @@ pub use parse::parse;
 pub use quirk::Quirk;
 pub use table::RECORD;
 
-/// Who reads the command line. A component has no files and no secrets store,
-/// so some options exist only in the native host.
+/// Who parses the command line. A component has no files and no secrets store, so some
+/// options exist only in the native host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shell {
     Component,
@@ -41,13 +41,13 @@ pub struct Options {
     /// Absolute http(s) URL, without credentials and without a fragment.
     pub url: String,
     pub transport: Transport,
-    /// Valid header names and values, in the order they are to be sent.
+    /// Valid header names and values, in sending order.
     pub headers: Vec<(String, String)>,
     pub connect_timeout: Duration,
     /// `None`: as long as the request may take.
     pub first_byte_timeout: Option<Duration>,
     pub endpoint_timeout: Duration,
-    /// `None`: wait for ever.
+    /// `None`: wait forever.
     pub request_timeout: Option<Duration>,
     /// `None`: no limit.
     pub total_timeout: Option<Duration>,
@@ -55,12 +55,12 @@ pub struct Options {
     pub max_message_bytes: usize,
     pub drain_timeout: Duration,
     pub keep_alive: KeepAlive,
-    /// Switched by the user; the last word on one counts.
+    /// The quirks that the user switched; the last entry for a quirk wins.
     pub quirks: Vec<(Quirk, bool)>,
     pub debug: bool,
     /// Log the messages themselves.
     pub log_bodies: bool,
-    /// Write a recording on stderr, for the host. Never set in [`Shell::Native`].
+    /// Write a recording to stderr, for the host. Never set in [`Shell::Native`].
     pub record: bool,
     /// Always empty in [`Shell::Component`].
     pub host: HostOptions,
@@ -74,7 +74,7 @@ pub enum Transport {
     Sse,
 }
 
-/// When an idle server gets a ping.
+/// When to ping an idle server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum KeepAlive {
     #[default]
@@ -83,7 +83,7 @@ pub enum KeepAlive {
     Every(Duration),
 }
 
-/// What only a native host can do.
+/// Options that only a native host supports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostOptions {
     pub ca_certs: Vec<PathBuf>,
@@ -94,16 +94,16 @@ pub struct HostOptions {
     pub record: Option<PathBuf>,
 }
 
-/// Plays a recording again, without a client and without a server.
+/// Replays a recording, without a client and without a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replay {
-    /// Always there in [`Shell::Native`]; a component reads its stdin.
+    /// Always set in [`Shell::Native`]; a component reads its stdin.
     pub file: Option<PathBuf>,
     pub component: Option<PathBuf>,
     pub debug: bool,
 }
 
-/// PEM files of a client certificate; one without the other is a usage error.
+/// PEM files of a client certificate; giving only one is a usage error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientIdentity {
     pub cert: PathBuf,
@@ -112,13 +112,13 @@ pub struct ClientIdentity {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedHost {
-    /// Lower case; an IPv6 address stands in brackets.
+    /// Lower case; an IPv6 address is in brackets.
     pub host: String,
     /// `None`: the default port of the request's scheme.
     pub port: Option<u16>,
 }
 
-/// One line that names the cause and the remedy.
+/// One line with the cause and the remedy.
 #[derive(Debug, PartialEq, Eq)]
 pub struct UsageError(String);
 
@@ -137,8 +137,8 @@ impl fmt::Display for UsageError {
 impl std::error::Error for UsageError {}
 
 impl Options {
-    /// What the host passes on to the component: the component's business only.
-    /// Headers stay behind, since credentials never enter the sandbox.
+    /// The arguments that the host passes to the component. Headers stay behind, since
+    /// credentials never enter the sandbox.
     pub fn guest_args(&self) -> Vec<String> {
         let millis = |duration: Duration| format!("{}ms", duration.as_millis());
         let pairs = [
@@ -169,8 +169,8 @@ impl Options {
         args
     }
 
-    /// Adds the headers of a `--header-file`. A header of the same name from
-    /// the command line or from `MCP_PROXY_HEADERS` wins.
+    /// Adds the headers of a `--header-file`. Headers of the same name from the command
+    /// line or from `MCP_PROXY_HEADERS` win.
     pub fn add_header_file(&mut self, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<(), UsageError> {
         let weaker = header::parse_lines(Shell::Native, text, env)?;
         header::fill(&mut self.headers, weaker);
@@ -179,7 +179,7 @@ impl Options {
 }
 
 impl Replay {
-    /// What the host passes on to the component.
+    /// The arguments that the host passes to the component.
     pub fn guest_args(&self) -> Vec<String> {
         let mut args = vec![replay::WORD.to_owned()];
         args.extend(self.debug.then(|| "--debug".to_owned()));
@@ -187,7 +187,7 @@ impl Replay {
     }
 }
 
-/// Shows header names only, so that a debug print cannot leak a credential.
+/// Shows header names only, so that debug output cannot leak a credential.
 impl fmt::Debug for Options {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();

@@ -1,5 +1,5 @@
-//! From arguments and variables to [`Options`]: walks the arguments once, looks
-//! each up in the table, then checks what only makes sense together.
+//! Parses arguments and variables into [`Options`]: walks the arguments once, looks each
+//! up in the table, then checks combinations.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -10,13 +10,13 @@ use crate::{
 };
 
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
-/// A component's whole memory is 32-bit; a message of this size still fits.
+/// A component has a 32-bit address space; a message of this size still fits.
 const LARGEST_MESSAGE_BYTES: u64 = 1 << 30;
 const SMALLEST_MESSAGE_BYTES: u64 = 1 << 10;
 
 pub(crate) type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Reads `args` (without the program's own name) and the variables that matter.
+/// Parses `args` (without the program's own name) and the variables.
 pub fn parse(shell: Shell, args: impl IntoIterator<Item = String>, env: Env<'_>) -> Result<Command, UsageError> {
     let mut args = args.into_iter().peekable();
     if args.next_if(|arg| arg == replay::WORD).is_some() {
@@ -36,7 +36,7 @@ pub fn parse(shell: Shell, args: impl IntoIterator<Item = String>, env: Env<'_>)
     draft.finish().map(|options| Command::Run(Box::new(options)))
 }
 
-/// Options as far as they have been read.
+/// The options read so far.
 struct Draft<'a> {
     shell: Shell,
     env: Env<'a>,
@@ -79,7 +79,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Takes one option and its value. `Some`: a text to print instead of running.
+    /// Handles one option and its value. `Some`: a text to print instead of running.
     fn take_option(
         &mut self,
         arg: &str,
@@ -167,7 +167,7 @@ pub(crate) fn debug(env: Env<'_>) -> bool {
     matches!(env("DEBUG").as_deref(), Some("1" | "true"))
 }
 
-/// The option that an argument names, and the value that is part of it.
+/// The option that an argument names, and its inline value.
 pub(crate) fn named(shell: Shell, arg: &str) -> Result<(&'static Spec, Option<String>), UsageError> {
     let (name, inline) = match arg.split_once('=') {
         Some((name, value)) => (name, Some(value.to_owned())),
@@ -185,7 +185,7 @@ pub(crate) fn named(shell: Shell, arg: &str) -> Result<(&'static Spec, Option<St
     }
 }
 
-/// An option's value: part of its own argument, or the next one.
+/// An option's value: inline, or the next argument.
 pub(crate) fn value_of(
     spec: &Spec,
     inline: Option<String>,

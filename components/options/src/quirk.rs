@@ -1,7 +1,7 @@
-//! The names of the quirks for `--quirk NAME=on|off`, each with its reason.
-//! What each does is the core's business.
+//! The names of the quirks for `--quirk NAME=on|off`, each with its reason. The core
+//! implements them.
 
-/// What real peers get wrong and the proxy puts up with, unless told not to.
+/// A known fault of real peers that the proxy tolerates by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quirk {
     AnySuccess,
@@ -31,7 +31,7 @@ impl Quirk {
         (Self::StrippedPrefix, "stripped-prefix", "an HTTP+SSE endpoint that is not found is tried under the URL's own path"),
     ];
 
-    /// Reads `NAME=on` or `NAME=off`.
+    /// Parses `NAME=on` or `NAME=off`.
     pub(crate) fn parse(text: &str) -> Option<(Self, bool)> {
         let (name, state) = text.split_once('=')?;
         let (quirk, ..) = Self::TABLE.into_iter().find(|(_, known, _)| *known == name)?;

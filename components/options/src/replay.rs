@@ -1,5 +1,5 @@
-//! `replay`: the one command beside running. It takes a recording, and of the
-//! options only those that make sense without a server.
+//! `replay`: the only command besides running. It accepts a recording and the options
+//! that make sense without a server.
 
 use std::{iter::Peekable, path::PathBuf};
 
@@ -9,10 +9,10 @@ use crate::{
     table::{Kind, Native, Spec},
 };
 
-/// The word that asks for it, in front of everything else.
+/// The command word, which comes first.
 pub(crate) const WORD: &str = "replay";
 
-/// Reads what follows the word.
+/// Parses the arguments after the word.
 pub(crate) fn parse(
     shell: Shell,
     args: &mut Peekable<impl Iterator<Item = String>>,

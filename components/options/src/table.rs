@@ -1,10 +1,9 @@
-//! The table of options: name, other spellings, value, help line, and who may
-//! use it. Parsing and `--help` both come from here, and so does the nearest
-//! name that an unknown option is answered with.
+//! The table of options: name, other spellings, value, help line, and who may use it. It
+//! drives parsing, `--help`, and the suggestion for an unknown option.
 
 use crate::{Quirk, Shell};
 
-/// What an option is: the kind says whether it takes a value and who may use it.
+/// The kind of an option: whether it has a value, and who may use it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
     Print(fn(Shell) -> String),
@@ -12,14 +11,14 @@ pub(crate) enum Kind {
     LogBodies,
     Shared(Shared),
     Native(Native),
-    /// What the native host tells the component, and nobody else does.
+    /// Passed by the native host to the component only.
     Inner,
 }
 
-/// The component writes the recording on stderr.
+/// Makes the component write the recording to stderr.
 pub const RECORD: &str = "--record-to-stderr";
 
-/// Options with a value that both shells know.
+/// Options with a value in both shells.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Shared {
     Header,
@@ -37,7 +36,7 @@ pub(crate) enum Shared {
     Quirk,
 }
 
-/// Options with a value that only the native host can honour.
+/// Options with a value that only the native host supports.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Native {
     AllowHost,
@@ -53,7 +52,7 @@ pub(crate) struct Spec {
     pub(crate) kind: Kind,
     pub(crate) name: &'static str,
     aliases: &'static [&'static str],
-    /// The value's name in the help; empty where the kind takes none.
+    /// The value's name in the help; empty if the kind has none.
     pub(crate) value: &'static str,
     help: &'static str,
 }
@@ -124,7 +123,7 @@ pub(crate) fn find(text: &str) -> Option<&'static Spec> {
     TABLE.iter().find(|spec| spec.spelled(text))
 }
 
-/// The option that `text` was probably meant to be.
+/// The option that the user probably meant by `text`.
 pub(crate) fn nearest(shell: Shell, text: &str) -> Option<&'static str> {
     let specs = TABLE.iter().filter(|spec| spec.offered_in(shell));
     let names = specs.flat_map(|spec| spec.aliases.iter().copied().chain([spec.name]));
@@ -136,7 +135,7 @@ pub(crate) fn nearest(shell: Shell, text: &str) -> Option<&'static str> {
         .map(|(_, name)| name)
 }
 
-/// Edit distance, except that a beginning (`--head`) is as near as can be.
+/// Edit distance, except that a prefix (`--head`) counts as very close.
 fn closeness(name: &str, text: &str) -> usize {
     if text.len() > 3 && name.starts_with(text) {
         return 1;

@@ -1,5 +1,5 @@
-//! The command line as tables: what is accepted, what is refused and why, and
-//! what the host hands on.
+//! The command line as tables: what the parser accepts, what it refuses and why, and what
+//! the host passes on.
 
 use std::time::Duration;
 

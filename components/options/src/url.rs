@@ -1,12 +1,12 @@
-//! The server's URL and allowed hosts: what is accepted, and in which one
-//! spelling it is passed on.
+//! The server's URL and allowed hosts: which forms the proxy accepts, and their canonical
+//! spelling.
 
 use http::{Uri, uri::Authority};
 
 use crate::{AllowedHost, UsageError};
 
-/// An absolute http(s) URL with a host, without credentials; the fragment is
-/// never sent to a server and is dropped.
+/// Parses an absolute http(s) URL with a host, without credentials. Drops the fragment,
+/// which is never sent to a server.
 pub(crate) fn parse(text: &str) -> Result<String, UsageError> {
     let uri: Uri = text.parse().map_err(|_invalid| not_a_url(text))?;
     let authority = uri.authority().ok_or_else(|| not_a_url(text))?;
@@ -32,8 +32,8 @@ pub(crate) fn parse(text: &str) -> Result<String, UsageError> {
     }
 }
 
-/// The port, if there is one. The error is the text in its place: `http` accepts
-/// any.
+/// The port, if there is one. The error is the text in its place, since `http` accepts
+/// any text there.
 fn port(authority: &Authority) -> Result<Option<u16>, &str> {
     let after_host = authority.as_str().strip_prefix(authority.host());
     let Some(text) = after_host.and_then(|rest| rest.strip_prefix(':')) else { return Ok(None) };
@@ -44,7 +44,7 @@ fn port(authority: &Authority) -> Result<Option<u16>, &str> {
     }
 }
 
-/// Shows the text only where it cannot hold a credential.
+/// Quotes the text only if it cannot contain a credential.
 fn not_a_url(text: &str) -> UsageError {
     if text.contains('@') {
         return UsageError::new("the argument is not a URL: write it as https://host/path");
@@ -55,7 +55,7 @@ fn not_a_url(text: &str) -> UsageError {
     UsageError::new(format!("`{text}` is not an absolute URL: write it as https://{}", text.trim_start_matches('/')))
 }
 
-/// `HOST` or `HOST:PORT`.
+/// Parses `HOST` or `HOST:PORT`.
 pub(crate) fn allowed_host(text: &str) -> Result<AllowedHost, UsageError> {
     let wrong = || UsageError::new(format!("--allow-host `{text}` is not a host: write HOST or HOST:PORT"));
     let authority: Authority = text.parse().map_err(|_invalid| wrong())?;

@@ -1,8 +1,8 @@
-//! Durations, sizes and counts as people write them on a command line.
+//! Durations and sizes as people write them on a command line.
 
 use std::time::Duration;
 
-/// `30`, `30s`, `500ms`, `2m`, `1h`.
+/// Parses `30`, `30s`, `500ms`, `2m`, `1h`.
 pub(crate) fn duration(text: &str) -> Option<Duration> {
     let (number, unit) = split(text)?;
     let millis = match unit {
@@ -15,8 +15,8 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
     number.checked_mul(millis).map(Duration::from_millis)
 }
 
-/// `1048576`, `512k`, `16MiB`, `10MB`: only a unit that ends in a plain `B`
-/// counts in thousands.
+/// Parses `1048576`, `512k`, `16MiB`, `10MB`: only units such as `kB` and `MB` count in
+/// thousands.
 pub(crate) fn size(text: &str) -> Option<u64> {
     let (number, unit) = split(text)?;
     let factor = match unit.to_ascii_lowercase().as_str() {

@@ -1,5 +1,5 @@
-//! One HTTP exchange over `wasi:http`: upload, head, body. Pollables are kept
-//! as long as their streams, and dropped before them.
+//! One HTTP exchange over `wasi:http`: upload, head, body. Pollables live as long as
+//! their streams and are dropped before them.
 
 use bytes::Bytes;
 use http::Request;
@@ -12,10 +12,10 @@ use wasip2::http::types::{
 use wasip2::io::poll::Pollable;
 use wasip2::io::streams::{InputStream, OutputStream, StreamError};
 
-/// The most that all headers of a request may take. A host refuses more, and
-/// wasmtime does so by ending the component.
+/// Size limit of all headers of a request. A host refuses more, and wasmtime does so by
+/// ending the component.
 const LONGEST_HEADERS: usize = 96 << 10;
-/// The most that one read takes.
+/// Size limit of one read.
 const READ: u64 = 256 << 10;
 
 /// An exchange under way.
@@ -24,8 +24,8 @@ pub(crate) struct Call {
     download: Download,
 }
 
-/// A pollable is a child of its stream and dropped before it; most exchanges
-/// are over before one is needed.
+/// A pollable is a child of its stream and must be dropped first. Most exchanges are over
+/// before they need one.
 struct Upload {
     ready: Option<Pollable>,
     stream: OutputStream,
@@ -33,13 +33,13 @@ struct Upload {
     rest: Bytes,
 }
 
-/// Each is dropped in the order of its fields: children first.
+/// Fields drop in order: children first.
 enum Download {
     Head { ready: Pollable, future: FutureIncomingResponse },
     Body { ready: Option<Pollable>, stream: InputStream, _body: IncomingBody, _response: IncomingResponse },
 }
 
-/// What an exchange brought.
+/// The result of a read.
 pub(crate) enum News {
     Nothing,
     Head(http::response::Parts),
@@ -48,7 +48,7 @@ pub(crate) enum News {
     Failed(Broken),
 }
 
-/// Why an exchange failed, and what the host says about it.
+/// Why an exchange failed, and the host's text about it.
 pub(crate) struct Broken {
     pub(crate) error: CallError,
     pub(crate) words: String,
@@ -64,7 +64,7 @@ impl Call {
     pub(crate) fn start(request: Request<Bytes>, options: Option<RequestOptions>) -> Result<Self, Broken> {
         let (parts, body) = request.into_parts();
         let outgoing = outgoing(&parts, body.len())?;
-        // To ask for the body of a request is to give it one, chunked and empty.
+        // Asking for the body gives the request one, chunked and empty.
         let upload = if body.is_empty() { None } else { Some(outgoing.body().map_err(|()| CallError::Protocol)?) };
         let future = outgoing_handler::handle(outgoing, options).map_err(broken)?;
         let download = Download::Head { ready: future.subscribe(), future };
@@ -78,7 +78,7 @@ impl Call {
         Ok(Self { upload, download })
     }
 
-    /// Makes what has to be waited for.
+    /// Creates the pollables to wait for.
     pub(crate) fn prepare(&mut self) {
         if let Some(upload) = &mut self.upload {
             upload.ready.get_or_insert_with(|| upload.stream.subscribe());
@@ -88,17 +88,16 @@ impl Call {
         }
     }
 
-    /// The upload is not done.
     pub(crate) fn uploads(&self) -> bool {
         self.upload.is_some()
     }
 
-    /// The upload to wait for, if it is not done.
+    /// The pollable of an unfinished upload.
     pub(crate) fn upload(&self) -> Option<&Pollable> {
         self.upload.as_ref()?.ready.as_ref()
     }
 
-    /// The response to wait for.
+    /// The pollable of the response.
     pub(crate) fn download(&self) -> Option<&Pollable> {
         match &self.download {
             Download::Head { ready, .. } => Some(ready),
@@ -106,13 +105,13 @@ impl Call {
         }
     }
 
-    /// The response has begun, so that reading it brings bytes to hold.
+    /// The response has begun, so reading it returns bytes to hold.
     pub(crate) fn has_body(&self) -> bool {
         matches!(self.download, Download::Body { .. })
     }
 
-    /// Uploads what the host takes now, and says how much that is. A broken
-    /// upload shows in the response.
+    /// Uploads as much as the host accepts now and returns the count. A broken upload
+    /// shows in the response.
     pub(crate) fn feed(&mut self) -> usize {
         let Some(mut upload) = self.upload.take() else { return 0 };
         let all = upload.rest.len();
@@ -135,7 +134,7 @@ impl Call {
         all
     }
 
-    /// What has come, without waiting.
+    /// Reads what is available, without waiting.
     pub(crate) fn read(&mut self) -> News {
         match &self.download {
             Download::Head { future, .. } => match future.get() {
@@ -203,7 +202,7 @@ fn head(response: &IncomingResponse) -> Option<http::response::Parts> {
     Some(head)
 }
 
-/// A host that can tell more than a code does so in the codes that have room.
+/// A host puts its explanation into the codes that have room for text.
 fn broken(code: ErrorCode) -> Broken {
     let error = call_error(&code);
     #[expect(clippy::wildcard_enum_match_arm, reason = "the others have no room for words")]

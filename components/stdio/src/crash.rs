@@ -1,5 +1,5 @@
-//! Only in builds that test what a host does when a component breaks: a trap on
-//! command, from either peer.
+//! Traps on command from either peer. Only builds that test how a host handles a crashed
+//! component contain this.
 
 use mcp_proxy_core::Input;
 

@@ -1,25 +1,25 @@
-//! Which calls have to tell the host how long they may take. A host has limits
-//! of its own (ten minutes in wasmtime), and wasmtime up to 48 keeps the options
-//! of every request for as long as it lives, a million at most. So options go
-//! only with calls for which the host's own limits are wrong.
+//! Which calls need explicit timeouts. A host has its own limits (ten minutes in
+//! wasmtime), and wasmtime up to 48 keeps the options of every request for its whole
+//! life, a million at most. So only calls for which the host's limits are wrong get
+//! options.
 
 use http::Method;
 use mcp_proxy_core::Time;
 use std::time::Duration;
 use wasip2::http::types::RequestOptions;
 
-/// The core keeps the time; the host must not cut a quiet stream.
+/// The core enforces timeouts; the host must not cut a quiet stream.
 const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// The host's own limit for each of connecting, waiting and reading.
 const HOST_LIMIT: Duration = Duration::from_secs(600);
-/// A server that has answered within this time can be connected to.
+/// A server that responded within this time accepts connections.
 const RECENT: Duration = Duration::from_secs(30);
-/// The host keeps a million things; the rest of them is for calls.
+/// The host's table holds a million entries; the rest is for calls.
 const MOST_OPTIONS: u32 = 900_000;
 
 pub(crate) struct HostLimits {
     connect: Duration,
-    /// The core's limit on silence is the shorter one.
+    /// The core's limit on silence is shorter than the host's.
     patient: bool,
     answered: Option<Time>,
     given: u32,
@@ -31,12 +31,11 @@ impl HostLimits {
         Self { connect, patient, answered: None, given: 0 }
     }
 
-    /// The server has begun a response.
     pub(crate) fn answered(&mut self, now: Time) {
         self.answered = Some(now);
     }
 
-    /// The options of a call that starts now, if it needs any.
+    /// The options for a call that starts now, if it needs any.
     pub(crate) fn options(&mut self, now: Time, method: &Method) -> Option<RequestOptions> {
         if !self.wanted(now, method) {
             return None;
@@ -44,7 +43,7 @@ impl HostLimits {
         self.given += 1;
         let options = RequestOptions::new();
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).ok();
-        // A host that lacks one of them says so; it then has limits of its own.
+        // A host may reject a setting; its own limit then applies.
         options.set_connect_timeout(nanos(self.connect)).ok();
         options.set_first_byte_timeout(nanos(FOREVER)).ok();
         options.set_between_bytes_timeout(nanos(FOREVER)).ok();

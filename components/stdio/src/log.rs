@@ -1,15 +1,15 @@
-//! Stderr: one `[TAG] message` line a note. Ordinary events are told only when
-//! asked for. A note holds no secret, and nothing is added to it here. Messages
-//! are told only when asked for, too, without the credentials that we know.
+//! Stderr: one `[TAG] message` line per note. Ordinary events appear only with `--debug`.
+//! Notes contain no secrets, and this module adds none. Messages appear only on request
+//! too, with the known credentials masked.
 
 use mcp_proxy_core::{Blame, Note, Time};
 use mcp_proxy_words::{Throttle, counted, escaped, words};
 use std::io::Write;
 
-/// What is told.
+/// Which notes to log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
-    /// Only what somebody is to blame for.
+    /// Only faults of somebody.
     Faults,
     /// Everything.
     All,
@@ -26,8 +26,7 @@ impl Log {
         Self { level, throttle: Throttle::default() }
     }
 
-    /// Writes a note, if the level lets it through. What somebody does wrong
-    /// again and again is not said every time.
+    /// Logs a note if the level permits. The throttle limits repeated faults.
     pub(crate) fn note(&mut self, now: Time, note: &Note) {
         let quiet = matches!(note, Note::LateAnswer | Note::StrayAnswer | Note::SessionLost);
         let fault = note.blame() != Blame::Nobody;
@@ -41,7 +40,7 @@ impl Log {
         }
     }
 
-    /// Says how much was left unsaid.
+    /// Logs how many lines were suppressed.
     pub(crate) fn end(&self) {
         let unsaid = self.throttle.unsaid();
         if unsaid > 0 {
@@ -52,14 +51,14 @@ impl Log {
 
 /// The messages of a run.
 pub(crate) struct Bodies {
-    /// What may not be shown, where a peer says it back.
+    /// Credentials to mask if a peer repeats them.
     secrets: Vec<String>,
 }
 
 impl Bodies {
-    /// How much of a message is shown.
+    /// How much of a message to show.
     const MOST: usize = 2000;
-    /// A shorter word of a header may well be a part of something else.
+    /// A shorter word of a header may well be part of something else.
     const SHORTEST_SECRET: usize = 8;
 
     pub(crate) fn new(headers: &[(String, String)]) -> Self {
@@ -67,14 +66,14 @@ impl Bodies {
         Self { secrets: words.filter(|word| word.len() >= Self::SHORTEST_SECRET).map(str::to_owned).collect() }
     }
 
-    /// What the server is told.
+    /// Logs a message to the server.
     pub(crate) fn sent(&self, body: &[u8]) {
         if !body.is_empty() {
             line(&format!("[BODY] > {}", self.shown(body)));
         }
     }
 
-    /// What the client is told: whole lines.
+    /// Logs messages to the client: whole lines.
     pub(crate) fn told(&self, lines: &[u8]) {
         for said in lines.split(|byte| *byte == b'\n').filter(|said| !said.is_empty()) {
             line(&format!("[BODY] < {}", self.shown(said)));
@@ -82,7 +81,8 @@ impl Bodies {
     }
 
     fn shown(&self, body: &[u8]) -> String {
-        // A letter takes four bytes at most, and a secret that is cut is not found.
+        // A character takes at most four bytes. The extra length is for a secret at the
+        // cut, which would not match if truncated.
         let longest = self.secrets.iter().map(String::len).max().unwrap_or(0);
         let beginning = body.get(..4 * Self::MOST + longest).unwrap_or(body);
         let mut text = String::from_utf8_lossy(beginning).into_owned();
@@ -97,7 +97,7 @@ impl Bodies {
     }
 }
 
-/// Writes one line; a closed stderr is nobody's business.
+/// Writes one line and ignores a closed stderr.
 pub(crate) fn line(text: &str) {
     let mut text = text.to_owned();
     text.push('\n');

@@ -1,6 +1,6 @@
-//! `mcp-proxy.wasm`: reads the command line, then drives the core with one
-//! `wasi:io/poll` loop over stdin, stdout, the calls and a timer. Nothing here
-//! looks into JSON or SSE, names an MCP method or decides a retry.
+//! `mcp-proxy.wasm`: parses the command line, then drives the core with one
+//! `wasi:io/poll` loop over stdin, stdout, the calls and a timer. Nothing here looks into
+//! JSON or SSE, names an MCP method or decides a retry.
 
 mod call;
 #[cfg(feature = "crash")]
@@ -19,11 +19,11 @@ use mcp_proxy_options::{Command, KeepAlive, Options, Quirk, Replay, Shell, Trans
 use std::process::ExitCode;
 use wasip2::cli::environment;
 
-/// Set by a host that goes on where a component breaks: write the journal.
+/// Set by a host that replaces a crashed component: write the journal.
 const JOURNAL: &str = "MCP_PROXY_JOURNAL";
-/// Set by the same: the end of a second stdin is the word to stop.
+/// Set by the same host: the end of a second stdin means stop.
 const STOP: &str = "MCP_PROXY_STOP";
-/// Set by the same: the journal's last word about the session.
+/// Set by the same host: the session from the last component's journal.
 const SESSION: &str = "MCP_PROXY_SESSION";
 
 fn main() -> ExitCode {
@@ -117,8 +117,8 @@ fn switch(quirks: &mut mcp_proxy_core::Quirks, quirk: Quirk) -> &mut bool {
     }
 }
 
-/// Usage errors are one line. WASI 0.2 knows no exit code but success and
-/// failure; a host that can tell them apart checks the options itself.
+/// Prints a usage error on one line. WASI 0.2 has no exit codes except success and
+/// failure; a host that distinguishes more checks the options itself.
 fn refuse(reason: &str) -> ExitCode {
     log::line(&format!("mcp-proxy: {reason}"));
     ExitCode::from(2)

@@ -1,6 +1,5 @@
-//! Stdout: lines wait here until the pipe takes them. Small lines leave
-//! together in one write. Only [`Output::Write`](mcp_proxy_core::Output) and
-//! the help text come here.
+//! Stdout: lines wait here until the pipe accepts them. Small lines share one write. Only
+//! [`Output::Write`](mcp_proxy_core::Output) and the help text come here.
 
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -8,10 +7,9 @@ use wasip2::cli::stdout;
 use wasip2::io::poll::Pollable;
 use wasip2::io::streams::{OutputStream, StreamError};
 
-/// Lines are gathered up to this size for one write.
+/// Combine lines up to this size into one write.
 const GATHER: usize = 64 << 10;
 
-/// The client's end.
 pub(crate) struct Stdout {
     /// A child of `stream`: dropped first.
     ready: Pollable,
@@ -19,7 +17,7 @@ pub(crate) struct Stdout {
     waiting: VecDeque<Bytes>,
 }
 
-/// The client reads no more.
+/// The client has stopped reading.
 pub(crate) struct Broken;
 
 impl Stdout {
@@ -32,12 +30,12 @@ impl Stdout {
         self.waiting.push_back(line);
     }
 
-    /// What to wait for before `flush` can go on.
+    /// The pollable to wait for before the next `flush`.
     pub(crate) fn pollable(&self) -> Option<&Pollable> {
         (!self.waiting.is_empty()).then_some(&self.ready)
     }
 
-    /// Writes what the pipe takes now; returns how many bytes that was.
+    /// Writes as much as the pipe accepts now and returns the byte count.
     pub(crate) fn flush(&mut self) -> Result<usize, Broken> {
         let mut written = 0;
         while !self.waiting.is_empty() {
@@ -76,7 +74,7 @@ impl Stdout {
     }
 }
 
-/// Writes a text for a person, who asked for it.
+/// Prints a text that the user asked for.
 pub(crate) fn print(text: &str) {
     let mut out = Stdout::new();
     out.push(Bytes::copy_from_slice(text.as_bytes()));

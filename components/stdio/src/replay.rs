@@ -1,7 +1,6 @@
-//! `replay`: tells a machine what a recording on stdin says, and prints each
-//! fact and what the machine said to it, one line each. No call is made and
-//! nobody waits: the recording has the times. What the machine does with a
-//! fact is the core's business; here it is only put into words.
+//! `replay`: feeds a recording from stdin to a machine, and prints each fact and the
+//! machine's outputs, one per line. It makes no calls and never waits: the recording has
+//! the times. The core handles the facts; this module only prints.
 
 use crate::log::Level;
 use http::HeaderMap;
@@ -10,24 +9,24 @@ use mcp_proxy_core::{Exit, Input, Note, Output, Proxy, Side, Sink, Time};
 use mcp_proxy_words::{escaped, shown, words};
 use std::io::{self, BufRead, BufWriter, Write};
 
-/// As much of a body is shown, in characters, unless everything is to be told.
+/// How many characters of a body to show, unless the level is `All`.
 const SHORT: usize = 160;
-/// And only these headers.
+/// The headers to show, unless the level is `All`.
 const TELLING: [&str; 6] =
     ["content-type", "last-event-id", "location", "mcp-protocol-version", "mcp-session-id", "retry-after"];
 
 /// Why a replay ended early.
 enum Stop {
-    /// The recording cannot be read.
+    /// The reader cannot parse the recording.
     Unreadable(String),
-    /// Nobody reads what is printed.
+    /// Nobody reads the output.
     Unread,
 }
 
 /// Replays the recording on stdin.
 ///
 /// # Errors
-/// If the recording cannot be read, why; what comes before is printed.
+/// If the recording is unreadable, with the reason; everything before that is printed.
 pub(crate) fn run(level: Level) -> Result<(), String> {
     let out = BufWriter::new(io::stdout().lock());
     match play(io::stdin().lock(), Printer { out, level, zero: Time(0) }) {
@@ -38,7 +37,7 @@ pub(crate) fn run(level: Level) -> Result<(), String> {
 
 fn play(input: impl BufRead, mut printer: Printer<impl Write>) -> Result<(), Stop> {
     let mut lines = input.lines().zip(1_u64..).map(|(line, count)| {
-        // The reader of lines knows nothing of their numbers.
+        // Add the line number, which the line iterator does not know.
         line.map_err(|error| Stop::Unreadable(format!("line {count}: {error}")))
     });
     let first = lines.next().transpose()?.unwrap_or_default();
@@ -56,7 +55,7 @@ fn play(input: impl BufRead, mut printer: Printer<impl Write>) -> Result<(), Sto
     printer.end(&proxy)
 }
 
-/// Puts facts and commands into words.
+/// Prints facts and commands.
 struct Printer<W: Write> {
     out: W,
     level: Level,
@@ -96,7 +95,7 @@ impl<W: Write> Printer<W> {
 
     fn said(&mut self, at: Time, output: &Output) -> Result<(), Stop> {
         let text = match output {
-            // The call itself, and its head, are there already.
+            // The output already shows the call itself and its head.
             Output::Note(Note::Exchange(_)) if self.level != Level::All => return Ok(()),
             Output::Write(Side::Client, bytes) => format!("client: {}", self.body(bytes)),
             Output::Call(call, request) => {
@@ -123,7 +122,7 @@ impl<W: Write> Printer<W> {
         self.line(at, "  <-", text.trim_end())
     }
 
-    /// What the machine waits for when the recording is over.
+    /// Prints what the machine waits for when the recording is over.
     fn end(&mut self, proxy: &Proxy) -> Result<(), Stop> {
         if let Some(deadline) = proxy.deadline() {
             self.line(deadline.at, "", &format!("here the machine would act next: {:?}", deadline.why))?;
@@ -137,7 +136,7 @@ impl<W: Write> Printer<W> {
         writeln!(self.out, "{seconds:>5}.{millis:03} {arrow:<4} {text}").map_err(|_| Stop::Unread)
     }
 
-    /// Bytes in one line. What would steer a terminal is escaped.
+    /// Bytes on one line, with control characters escaped.
     fn body(&self, bytes: &[u8]) -> String {
         let text = String::from_utf8_lossy(bytes);
         let most = if self.level == Level::All { usize::MAX } else { SHORT };

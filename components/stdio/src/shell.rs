@@ -1,5 +1,5 @@
-//! The loop: carry out what the core asks, wait in one place, tell it what
-//! happened. The drain starts things and never waits for them.
+//! The loop: execute the core's outputs, wait in one place, feed facts back. The drain
+//! starts operations and never waits for them.
 
 use crate::call::{Broken, Call, News};
 use crate::journal::{self, Journal};
@@ -18,31 +18,31 @@ use wasip2::io::poll::{Pollable, poll};
 use wasip2::io::streams::{InputStream, StreamError};
 use wasip2::random::random;
 
-/// The most that one read of stdin takes.
+/// Size limit of one read of stdin.
 const READ: u64 = 64 << 10;
 
-/// A host looks at every pollable in every wait. With more idle calls than this,
-/// waits leave them out while the others bring something, and this long after.
+/// A host checks every pollable in every wait. With more idle calls than this, waits skip
+/// them while the other calls are active, and for `LULL` after that.
 const FEW_IDLE: usize = 64;
 const LULL: Duration = Duration::from_millis(20);
-/// The longest time that idle calls are left out, in microseconds for each of
-/// them: looking at one takes the host about one.
+/// The longest time to skip idle calls, in microseconds per idle call: the host takes
+/// about one to check it.
 const LEFT_OUT: u64 = 20;
 
-/// The machine and everything it touches.
+/// The machine and everything it uses.
 pub(crate) struct Shell {
     proxy: Proxy,
     stdin: Stdin,
-    /// Its end is the word to stop, from a host that has one.
+    /// Its end means stop; only with a host that supports this.
     stop: Option<Stdin>,
     stdout: Stdout,
     calls: BTreeMap<CallId, Call>,
-    /// The calls that started, or brought something, since all were looked at.
+    /// The calls that started, or returned something, since the last check of all.
     lively: BTreeSet<CallId>,
     timer: Option<Timer>,
-    /// While the idle calls are left out: for how long.
+    /// Set while waits skip the idle calls: until when.
     look: Option<Look>,
-    /// When the last wait ended: one look at the clock serves all its facts.
+    /// When the last wait ended: one clock reading serves all its facts.
     now: Time,
     log: Log,
     bodies: Option<Bodies>,
@@ -63,15 +63,15 @@ struct Timer {
     at: Time,
 }
 
-/// When all calls are to be looked at again.
+/// When to check all calls again.
 struct Look {
-    /// If nothing comes until then.
+    /// If nothing arrives until then.
     lull: Timer,
-    /// Whatever comes.
+    /// In any case.
     latest: Time,
 }
 
-/// What a pollable stands for.
+/// What a pollable belongs to.
 #[derive(Clone, Copy)]
 enum Token {
     Stdin,
@@ -106,17 +106,17 @@ impl Shell {
         }
     }
 
-    /// Tells the host what it needs if this component breaks.
+    /// Starts the journal, which the host needs if this component crashes.
     pub(crate) fn keep_journal(&mut self) {
         self.journal = Some(Journal::start(&mut self.proxy));
     }
 
-    /// The host ends a second stdin where it wants the component to stop.
+    /// Opens the second stdin, which the host ends to stop the component.
     pub(crate) fn listen_for_stop(&mut self) {
         self.stop = Some(Stdin::open());
     }
 
-    /// Goes on with the session of a component that broke.
+    /// Continues the session of a crashed component.
     pub(crate) fn resume(&mut self, known: &Snapshot) {
         self.proxy.resume(known);
     }
@@ -132,7 +132,7 @@ impl Shell {
         }
     }
 
-    /// Carries out everything that the core asks for.
+    /// Executes all outputs of the core.
     fn drain(&mut self) -> Option<Exit> {
         loop {
             self.journal.iter_mut().for_each(|journal| journal.sync(&mut self.proxy));
@@ -150,7 +150,7 @@ impl Shell {
                     Output::Snapshot(known) => self.journal.iter().for_each(|_| journal::session(&known)),
                     Output::Note(note) => self.log.note(self.now, &note),
                     Output::Exit(exit) => return Some(exit),
-                    // Only a client of HTTP has exchanges.
+                    // Only an HTTP client has exchanges.
                     Output::Respond(..) | Output::Send(..) | Output::Finish(_) | Output::Abort(_) => {}
                 }
             }
@@ -160,7 +160,7 @@ impl Shell {
         }
     }
 
-    /// Writes what stdout takes; `true` if the core may have more to say.
+    /// Writes as much as stdout accepts. Returns `true` if the core may have more output.
     fn flush(&mut self) -> bool {
         match self.stdout.flush() {
             Ok(0) => false,
@@ -200,7 +200,7 @@ impl Shell {
         self.lively.remove(&id);
     }
 
-    /// The one place in which the shell waits.
+    /// The only place where the shell waits.
     fn wait(&mut self) -> Vec<Token> {
         self.arm();
         let ids = self.looked_at();
@@ -232,8 +232,8 @@ impl Shell {
         ready.into_iter().filter_map(|at| tokens.get(usize::try_from(at).ok()?).copied()).collect()
     }
 
-    /// The calls to wait for: all of them, or only the lively ones until it is
-    /// time for all.
+    /// The calls to wait for: all of them, or only the lively ones until the next full
+    /// check.
     fn looked_at(&mut self) -> Vec<CallId> {
         let idle = self.calls.len() - self.lively.len();
         if idle > FEW_IDLE && self.look.is_some() {
@@ -245,7 +245,7 @@ impl Shell {
         calls.keys().copied().collect()
     }
 
-    /// A wait is over: how long may the idle calls be left out?
+    /// After a wait: decides how long to skip the idle calls.
     fn looked(&mut self) {
         let idle = self.calls.len() - self.lively.len();
         if idle <= FEW_IDLE {
@@ -257,8 +257,7 @@ impl Shell {
         self.look = (self.now < latest).then_some(Look { lull, latest });
     }
 
-    /// An early tick changes nothing, so a timer that stands is only replaced
-    /// by an earlier one.
+    /// An early tick changes nothing, so only an earlier deadline replaces the timer.
     fn arm(&mut self) {
         let Some(deadline) = self.proxy.deadline() else { return };
         if self.timer.as_ref().is_none_or(|timer| deadline.at < timer.at) {
@@ -295,8 +294,7 @@ impl Shell {
         }
     }
 
-    /// Reads a response until it has nothing more at hand, or the core has had
-    /// enough.
+    /// Reads a response until nothing more is available, or the core wants no more.
     fn read_call(&mut self, id: CallId) {
         while let Some(call) = self.calls.get_mut(&id) {
             let news = call.read();
@@ -336,7 +334,7 @@ impl Shell {
         self.proxy.handle(self.now, input);
     }
 
-    /// Everything is said; the client gets a while to read it.
+    /// All output is queued; gives the client some time to read it.
     fn leave(mut self, exit: Exit) -> ExitCode {
         let limit =
             monotonic_clock::subscribe_duration(u64::try_from(self.drain_timeout.as_nanos()).unwrap_or(u64::MAX));
@@ -367,7 +365,7 @@ impl Timer {
     }
 }
 
-/// WASI's monotonic clock counts nanoseconds.
+/// The current time; WASI's monotonic clock counts nanoseconds.
 fn now() -> Time {
     Time(monotonic_clock::now() / 1_000_000)
 }

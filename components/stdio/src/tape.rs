@@ -1,6 +1,6 @@
-//! The flight recorder's way out. A component has no files, so each line of
-//! the recording goes to stderr behind a record separator (RFC 7464), by which
-//! the host tells it from the notes. What is in a line is the core's business.
+//! The output of the flight recorder. A component has no files, so each line of the
+//! recording goes to stderr after a record separator (RFC 7464), which sets it apart from
+//! the notes. The core decides the contents.
 
 use mcp_proxy_core::record::Recorder;
 use mcp_proxy_core::{Config, Input, Time};
@@ -24,7 +24,7 @@ impl Tape {
     }
 }
 
-/// In one piece; without a reader there is no recording.
+/// Writes in one piece. Without a reader there is no recording.
 fn write(line: &str) {
     let mut bytes = Vec::with_capacity(line.len() + 2);
     bytes.push(SEPARATOR);

@@ -1,5 +1,5 @@
-//! What the notes of the core say to people: the same words in every shell.
-//! Where they are shown, and which of them, is the shell's business.
+//! The text of the core's notes for people, the same in every shell. Each shell decides
+//! which notes to show, and where.
 
 mod throttle;
 
@@ -10,7 +10,7 @@ use mcp_proxy_core::wire::text::steers;
 use mcp_proxy_core::{Blame, Exchange, Note, Outcome, Transport};
 use std::time::Duration;
 
-/// The tag of a note, and what it says.
+/// The tag and the text of a note.
 #[must_use]
 pub fn words(note: &Note) -> (&'static str, String) {
     let own = |text: &str| text.to_owned();
@@ -52,7 +52,7 @@ pub fn words(note: &Note) -> (&'static str, String) {
     }
 }
 
-/// `POST /mcp tools/call 7: 200, 345 bytes in 12 ms (Streamable HTTP)`.
+/// Formats `POST /mcp tools/call 7: 200, 345 bytes in 12 ms (Streamable HTTP)`.
 fn exchange_words(exchange: &Exchange) -> String {
     let Exchange { method, path, message, transport, status, outcome } = exchange;
     let id = |id: &Option<Id>| id.as_ref().map_or_else(String::new, |id| format!(" {}", shown(id.text())));
@@ -67,8 +67,8 @@ fn exchange_words(exchange: &Exchange) -> String {
     format!("{method} {}{message}: {status}{outcome} ({})", shown(path), transport_words(*transport))
 }
 
-/// What a peer wrote, fit for a terminal and for a line: cut, and escaped where
-/// it would steer either.
+/// A peer's text, safe for a terminal and for one line: truncated, with control
+/// characters escaped.
 #[must_use]
 pub fn shown(text: &str) -> String {
     const MOST: usize = 200;
@@ -79,7 +79,7 @@ pub fn shown(text: &str) -> String {
     out
 }
 
-/// A character as it may be shown.
+/// Escapes a character if it could control a terminal.
 pub fn escaped(letter: char) -> impl Iterator<Item = char> {
     let (plain, escape) = if steers(letter) { (None, Some(letter.escape_default())) } else { (Some(letter), None) };
     plain.into_iter().chain(escape.into_iter().flatten())

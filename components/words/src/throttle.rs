@@ -1,16 +1,16 @@
-//! How often the same may be said. A peer that does something wrong a million
-//! times gets a few lines and a count, not a million lines.
+//! Limits repeated notes. A peer that makes the same mistake a million times gets a few
+//! lines and a count, not a million lines.
 
 use mcp_proxy_core::{Note, Time};
 use std::collections::HashMap;
 use std::mem::{Discriminant, discriminant};
 use std::time::Duration;
 
-/// So many notes of a kind are said in a row; then one in each stretch of time.
+/// How many notes of one kind pass in a row; after that, one per stretch of time.
 const BURST: u32 = 10;
 const STRETCH: Duration = Duration::from_secs(10);
 
-/// Remembers what was said.
+/// Counts the notes of each kind.
 #[derive(Debug, Default)]
 pub struct Throttle {
     kinds: HashMap<Discriminant<Note>, Kind>,
@@ -18,20 +18,20 @@ pub struct Throttle {
 
 #[derive(Debug)]
 struct Kind {
-    /// When a stretch began, and how many were said since.
+    /// When the stretch began, and how many notes have passed since.
     since: Time,
     said: u32,
-    /// How many were not said.
+    /// How many notes were suppressed.
     unsaid: u64,
 }
 
 impl Throttle {
-    /// Whether a note is to be said now; and if so, how many of its kind were
-    /// not said since the last.
+    /// Whether to log a note now; if so, how many of its kind were suppressed since the
+    /// last one.
     pub fn admit(&mut self, now: Time, note: &Note) -> Option<u64> {
         let kind = self.kind(now, discriminant(note));
         if now.since(kind.since) >= STRETCH {
-            // After a flood one line is enough to say that it goes on.
+            // After a flood, one line is enough to show that it continues.
             let most = if kind.unsaid > 0 { 1 } else { BURST };
             (kind.since, kind.said) = (now, BURST - most);
         }
@@ -43,7 +43,7 @@ impl Throttle {
         Some(std::mem::take(&mut kind.unsaid))
     }
 
-    /// How many notes are left unsaid.
+    /// How many suppressed notes have not been reported.
     #[must_use]
     pub fn unsaid(&self) -> u64 {
         self.kinds.values().map(|kind| kind.unsaid).sum()
@@ -54,7 +54,7 @@ impl Throttle {
     }
 }
 
-/// A text with what was not said before it.
+/// Adds the count of suppressed notes to a text.
 #[must_use]
 pub fn counted(text: String, unsaid: u64) -> String {
     if unsaid == 0 { text } else { format!("{text} (and {unsaid} more like this)") }

@@ -1,6 +1,6 @@
-//! The user's headers, added to a request after it has left the sandbox. The
-//! component never sees them; what it says about the message itself stands, since
-//! the options refuse the names of such headers.
+//! The user's headers, which the host adds after a request has left the sandbox. The
+//! component never sees them. They do not override the component's headers about the
+//! message itself, since the options refuse such names.
 
 use ::http::{
     HeaderMap, HeaderName, HeaderValue,
@@ -10,7 +10,7 @@ use mcp_proxy_options::UsageError;
 
 pub(super) struct Credentials(Vec<(HeaderName, HeaderValue)>);
 
-/// Headers whose default may be replaced.
+/// Headers that replace a default.
 fn is_replaceable(name: &HeaderName) -> bool {
     name == HOST || name == USER_AGENT
 }
@@ -22,14 +22,14 @@ impl Credentials {
             let wrong = || UsageError::new(format!("header {name} is not valid"));
             let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_invalid| wrong())?;
             let mut value = HeaderValue::from_str(value).map_err(|_invalid| wrong())?;
-            // Keeps it out of HTTP/2's compression table and of debug prints.
+            // Keeps the value out of HTTP/2's compression table and of debug output.
             value.set_sensitive(true);
             parsed.push((key, value));
         }
         Ok(Self(parsed))
     }
 
-    /// The values, but for those that only say who asks whom.
+    /// All values except those of replaceable headers, which are not secret.
     pub(super) fn secrets(&self) -> impl Iterator<Item = &[u8]> {
         self.0.iter().filter(|(name, _)| !is_replaceable(name)).map(|(_, value)| value.as_bytes())
     }
@@ -40,7 +40,8 @@ impl Credentials {
                 headers.remove(name);
             }
         }
-        // There is one such header: a load balancer's cookie follows the user's.
+        // A request has one `Cookie` header: append the load balancer's cookie to the
+        // user's.
         if let Some(own) = headers.get(COOKIE).cloned() {
             let user = self.0.iter().filter(|(name, _)| *name == COOKIE).map(|(_, value)| value);
             let all: Vec<&[u8]> = user.chain([&own]).map(HeaderValue::as_bytes).collect();
@@ -49,7 +50,7 @@ impl Credentials {
                 headers.insert(COOKIE, all);
             }
         }
-        // Looked up before anything is added: a name given twice is sent twice.
+        // Decide before adding any: a name given twice is sent twice.
         let missing: Vec<_> = self.0.iter().filter(|(name, _)| !headers.contains_key(name)).collect();
         for (name, value) in missing {
             headers.append(name.clone(), value.clone());

@@ -1,8 +1,8 @@
-//! Every open call has a connection, and a process may have 1,024 files open
-//! unless it asks for more.
+//! Raises the limit on open files: every open call needs a connection, and by default a
+//! process may have 1,024 files open.
 
-/// Asks for as many as the system allows. What it refuses shows when a
-/// connection cannot be made.
+/// Requests the highest limit that the system allows. A refusal shows later, when a
+/// connection fails.
 pub(super) fn raise_limit() {
     #[cfg(unix)]
     let _ = rlimit::increase_nofile_limit(u64::MAX);

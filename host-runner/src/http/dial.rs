@@ -1,6 +1,6 @@
-//! Makes connections: name look-up, TCP (both address families raced), the
-//! proxy's handshake, TLS; all of it within the connect timeout. Only here does
-//! a connection cost a timer; a request over a pooled one does not.
+//! Opens connections: name lookup, TCP (racing both address families), the proxy's
+//! handshake, and TLS, all within the connect timeout. Only a new connection costs a
+//! timer; a request over a pooled one does not.
 
 use std::{
     fmt, io,
@@ -29,7 +29,7 @@ use super::{
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Dialing<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
 
-/// Finds a dead peer in about a minute, also while a stream is only listened to.
+/// Detects a dead peer in about a minute, even on a stream that only receives.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_RETRIES: u32 = 3;
@@ -41,7 +41,7 @@ pub(super) struct Dialer {
     timeout: Duration,
 }
 
-/// Dials as far as the server's own TLS, which comes on top.
+/// Dials up to the server's own TLS, which comes on top.
 #[derive(Clone)]
 struct Hops {
     tcp: HttpConnector<Resolver>,
@@ -63,8 +63,8 @@ impl Dialer {
         Self { hops, policy, timeout }
     }
 
-    /// Whom a connection to this origin reaches. hyper keeps connections apart by
-    /// origin, so none that has shown the client certificate serves another.
+    /// Which peer a connection to this origin reaches. hyper keeps connections apart by
+    /// origin, so no other origin reuses one that has shown the client certificate.
     fn peer(&self, uri: &Uri) -> Peer {
         match self.policy.judge(uri) {
             Verdict::Own => Peer::Own,
@@ -160,7 +160,7 @@ impl Hops {
     }
 }
 
-/// To an http proxy or to an https one.
+/// Connects to an http or https proxy.
 enum ProxyConnector {
     Plain(HttpConnector<Resolver>),
     Secure(HttpsConnector<HttpConnector<Resolver>>),
@@ -186,7 +186,7 @@ impl Service<Uri> for ProxyConnector {
     }
 }
 
-/// The system's resolver, with an error type that can be told from others.
+/// The system's resolver, with a distinct error type.
 #[derive(Clone)]
 pub(super) struct Resolver;
 
@@ -241,7 +241,7 @@ mod tests {
         format!("{}/../tests/fixtures/tls/{name}", env!("CARGO_MANIFEST_DIR"))
     }
 
-    /// Asks each client for a certificate and insists on none.
+    /// Requests a certificate from each client but does not require one.
     fn server_config() -> Arc<ServerConfig> {
         let provider = Arc::new(ring::default_provider());
         let mut roots = RootCertStore::empty();
@@ -254,7 +254,7 @@ mod tests {
         Arc::new(builder.with_single_cert(chain, key).unwrap())
     }
 
-    /// A server's port, and how many certificates each of its clients will have shown.
+    /// A server's port, and how many certificates each of its clients shows.
     fn server(clients: usize) -> (u16, JoinHandle<Vec<usize>>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -285,7 +285,8 @@ mod tests {
         let proxies = Arc::new(Proxies::from_variables(&|_| None));
         let mut dialer = Dialer::new(policy, proxies, Tls::new(&options).unwrap(), Duration::from_secs(30));
         let mut open = Vec::new();
-        // The two have one name: a TLS session of the one must not be resumed with the other.
+        // Both have the same name: a TLS session with one must not be resumed with the
+        // other.
         for port in [own, allowed, own, allowed] {
             open.push(dialer.call(url(port).parse().unwrap()).await.unwrap());
         }

@@ -1,5 +1,5 @@
-//! What went wrong, in the words of wasi:http, so that the component can tell
-//! "never reached the server" (safe to try again) from "broke afterwards".
+//! Maps failures to wasi:http error codes, so that the component can tell "never reached
+//! the server" (safe to retry) from "broke afterwards".
 //!
 //! | meaning | codes |
 //! |---|---|
@@ -7,11 +7,10 @@
 //! | may have been received | connection-terminated, HTTP-protocol-error, internal-error, connection-read-timeout |
 //! | refused here | HTTP-request-denied |
 //!
-//! The client should learn the cause, but few codes have room for words. Of those
-//! for TLS only TLS-alert-received has, so every TLS failure uses it; its alert-id
-//! is set only if the server sent an alert. DNS-error carries words in `rcode`, and
-//! internal-error says what HTTP-protocol-error cannot. Words are one short line
-//! without credentials.
+//! The client should learn the cause, but few codes have room for text. Of the TLS codes
+//! only TLS-alert-received has, so every TLS failure uses it; its alert-id is set only if
+//! the server sent an alert. DNS-error carries text in `rcode`, and internal-error says
+//! what HTTP-protocol-error cannot. The text is one short line without credentials.
 
 use std::{error::Error as StdError, io};
 
@@ -22,7 +21,7 @@ use wasmtime_wasi_http::Error;
 use super::{dial::NameNotFound, hop::Http2WithoutTls, proxy::Way, trust};
 use crate::note;
 
-/// Longest cause in characters. A peer can make it long, with the names in its
+/// Longest cause in characters. A peer can make it long through the names in its
 /// certificate.
 const LONGEST: usize = 300;
 
@@ -38,7 +37,7 @@ pub(super) fn of_exchange(uri: &Uri, via: Option<&Way>, error: &legacy::Error) -
     code
 }
 
-/// Adds the cause where the code has room for words.
+/// Adds the cause if the code has room for text.
 fn explain(code: &mut Error, words: String) {
     use Error::{DnsError, InternalError, TlsAlertReceived};
     if let TlsAlertReceived { alert_message: room, .. } | DnsError { rcode: room, .. } | InternalError(room) = code {
@@ -46,7 +45,7 @@ fn explain(code: &mut Error, words: String) {
     }
 }
 
-/// One short line without control characters: part of a cause may be a peer's text.
+/// One short line without control characters: part of a cause may come from a peer.
 fn words(cause: &str) -> String {
     let words = cause.split(|letter: char| letter.is_whitespace() || letter.is_control());
     let line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
@@ -56,7 +55,7 @@ fn words(cause: &str) -> String {
     }
 }
 
-/// Why a response's body stopped.
+/// Why the body of a response stopped.
 pub(super) fn of_body(error: &hyper::Error) -> Error {
     if error.is_incomplete_message() {
         return Error::HttpResponseIncomplete;
@@ -64,7 +63,7 @@ pub(super) fn of_body(error: &hyper::Error) -> Error {
     of_sent(error).0
 }
 
-/// The code, and the cause in words where a user can do something about it.
+/// The code, and the cause in words if the user can fix it.
 fn of_sent(error: &(dyn StdError + 'static)) -> (Error, Option<String>) {
     for cause in chain(error) {
         if let Some(error) = cause.downcast_ref::<h2::Error>() {
@@ -72,7 +71,8 @@ fn of_sent(error: &(dyn StdError + 'static)) -> (Error, Option<String>) {
             let code = if refused { Error::ConnectionLimitReached } else { Error::ConnectionTerminated };
             return (code, None);
         }
-        // TLS 1.3 refuses a client's certificate only after the first request.
+        // In TLS 1.3 a server rejects the client's certificate only after the first
+        // request.
         if let Some(error @ rustls::Error::AlertReceived(_)) = cause.downcast_ref() {
             return (of_tls(error), Some(tls_cause(error)));
         }
@@ -93,7 +93,7 @@ fn of_connect(error: &(dyn StdError + 'static)) -> (Error, Option<String>) {
         if let Some(error) = cause.downcast_ref::<rustls::Error>() {
             return (of_tls(error), Some(tls_cause(error)));
         }
-        // While connecting, only TLS reads what the server sends.
+        // While connecting, only TLS reads the server's bytes.
         if cause.is::<Http2WithoutTls>() {
             return (Error::TlsAlertReceived { alert_id: None, alert_message: None }, Some(last));
         }
@@ -151,7 +151,7 @@ fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (d
     std::iter::successors(Some(error), |error| cause(*error))
 }
 
-/// `io::Error` hides what it wraps from `source`.
+/// `source` does not return the error that an `io::Error` wraps.
 fn cause<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
     let wrapped = error.downcast_ref().and_then(io::Error::get_ref);
     match wrapped {
@@ -189,7 +189,7 @@ mod tests {
         }
     }
 
-    /// What a component is told about a failure.
+    /// The error that a component receives.
     fn told((mut code, cause): (Error, Option<String>)) -> String {
         explain(&mut code, words(&cause.unwrap()));
         format!("{code:?}")

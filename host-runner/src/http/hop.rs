@@ -1,8 +1,8 @@
-//! The byte stream to the server or to its proxy, before the server's own TLS:
-//! a TCP connection, or TLS over TCP where the proxy is an https one.
+//! The byte stream to the server or to its proxy, below the server's own TLS: a TCP
+//! connection, or TLS over TCP to an https proxy.
 //!
-//! A hop inspects the first bytes that it reads, since hyper says only that they
-//! are not HTTP/1.1, and drops them.
+//! A hop inspects the first bytes that it reads, because hyper drops them and reports
+//! only that they are not HTTP/1.1.
 
 use std::{
     fmt, io,
@@ -20,22 +20,22 @@ use tokio::net::TcpStream;
 
 pub(super) type Wire = MaybeHttpsStream<TokioIo<TcpStream>>;
 
-/// Size of the first read: most response heads fit.
+/// Size of the first read; most response heads fit.
 const FIRST: usize = 1024;
 
 pub(super) struct Hop {
     wire: Wire,
     role: Role,
-    /// The first bytes were read and inspected.
+    /// The hop has read and inspected the first bytes.
     begun: bool,
 }
 
-/// Who is at the end of the wire.
+/// The peer on this connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// The server itself, perhaps at the end of a tunnel.
+    /// The server itself, perhaps through a tunnel.
     Server,
-    /// A proxy that is sent whole URLs.
+    /// A proxy that receives absolute URLs.
     Forwarder,
 }
 
@@ -48,7 +48,7 @@ impl Hop {
         Self { wire, role, begun: false }
     }
 
-    /// Reads into a buffer of our own, since hyper's can be written but not read.
+    /// Reads into a separate buffer, since hyper's can be written but not read.
     fn poll_first(&mut self, cx: &mut Context<'_>, mut buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         let mut bytes = [0; FIRST];
         let room = bytes.get_mut(..buffer.remaining().min(FIRST)).unwrap_or_default();
@@ -110,8 +110,8 @@ impl Write for Hop {
     }
 }
 
-/// Every HTTP/2 server sends a SETTINGS frame first (RFC 9113, section 3.4): on
-/// stream 0, and no acknowledgement. Neither HTTP/1.1 nor TLS begins with a zero.
+/// Every HTTP/2 server first sends a SETTINGS frame (RFC 9113, section 3.4): on stream 0,
+/// and not an acknowledgement. Neither HTTP/1.1 nor TLS begins with a zero byte.
 fn is_settings(bytes: &[u8]) -> bool {
     matches!(bytes, [0, _, _, 4, 0, 0, 0, 0, 0, ..])
 }
@@ -148,7 +148,8 @@ mod tests {
         }
     }
 
-    /// All that a hop reads from a server that sends `bytes`, in pieces of `size` at most.
+    /// All bytes that a hop reads from a server that sends `bytes`, in pieces of at most
+    /// `size`.
     async fn read(bytes: &[u8], size: usize) -> io::Result<Vec<u8>> {
         let server = TcpListener::bind("127.0.0.1:0")?;
         let tcp = TcpStream::connect(server.local_addr()?).await?;

@@ -1,10 +1,10 @@
-//! How HTTP leaves the sandbox: one pooled client for HTTP/1.1 and HTTP/2.
+//! HTTP out of the sandbox: one pooled client for HTTP/1.1 and HTTP/2.
 //!
-//! A request is first judged (`policy`), then given the user's headers
-//! (`credential`), then sent over a connection of the `pool` that `dial` made,
-//! directly or through a proxy (`hop`, `proxy`) and with TLS (`tls`). `failure`
-//! says what went wrong in the component's words. Nothing here retries a request that may
-//! have reached the server, and nothing here looks into a body.
+//! `policy` judges a request first, then `credential` adds the user's headers. The
+//! request then uses a connection of the `pool` that `dial` opened, directly or through a
+//! proxy (`hop`, `proxy`) and with TLS (`tls`). `failure` translates errors for the
+//! component. Nothing here retries a request that may have reached the server, or looks
+//! into a body.
 
 mod credential;
 mod descriptors;
@@ -40,7 +40,7 @@ use crate::note;
 type Exchanged = Result<(Response<WasiBody>, Box<dyn Future<Output = Sent> + Send>), Error>;
 type Sent = Result<(), Error>;
 
-/// Timeouts of a day and more mean "none", and then cost no timer.
+/// Timeouts of a day and more mean "none" and cost no timer.
 const ENDLESS: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub struct Http {
@@ -51,7 +51,7 @@ pub struct Http {
 }
 
 impl Http {
-    /// Prepares everything and connects to nothing yet.
+    /// Prepares everything without connecting.
     pub fn new(options: &Options, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, UsageError> {
         descriptors::raise_limit();
         let policy = Arc::new(Policy::new(&options.url, &options.host.allow_hosts)?);
@@ -66,12 +66,12 @@ impl Http {
         Ok(Self { pool: Pool::new(dialer), policy, credentials, proxies })
     }
 
-    /// What nobody else may know.
+    /// The user's secrets, which must not be disclosed.
     pub fn secrets(&self) -> impl Iterator<Item = &[u8]> {
         self.credentials.secrets()
     }
 
-    /// Refuses the request, or makes it what is to be sent.
+    /// Refuses the request, or adds the headers to send.
     fn prepare(&self, uri: &Uri, headers: &mut HeaderMap) -> Result<(), Error> {
         match self.policy.judge(uri) {
             Verdict::Own => self.credentials.add_to(headers),
@@ -114,14 +114,14 @@ impl WasiHttpHooks for Http {
         })
     }
 
-    /// hyper writes it where HTTP/1.1 wants one; HTTP/2 has `:authority`.
+    /// hyper adds the header where HTTP/1.1 needs it; HTTP/2 has `:authority`.
     fn set_host_header(&mut self) -> bool {
         false
     }
 }
 
-/// A request under way. Dropping its future gives the exchange up: hyper then
-/// closes the HTTP/1.1 connection or resets the HTTP/2 stream.
+/// A request under way. Dropping its future cancels the exchange: hyper then closes the
+/// HTTP/1.1 connection or resets the HTTP/2 stream.
 struct Call {
     uri: Uri,
     usage: Arc<Usage>,

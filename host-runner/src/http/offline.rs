@@ -1,4 +1,4 @@
-//! For a component that has nobody to talk to.
+//! The HTTP of a component without network access.
 
 use ::http::Request;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};

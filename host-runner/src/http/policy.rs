@@ -1,12 +1,12 @@
-//! Egress policy: which origins the component may talk to, and which of them
-//! may see the user's credentials. Pure: looks at URLs only.
+//! Egress policy: which origins the component may contact, and which of them get the
+//! user's credentials. Pure: inspects only URLs.
 
 use ::http::Uri;
 use mcp_proxy_options::{AllowedHost, UsageError};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// The server's own origin: may be talked to, with credentials.
+    /// The server's own origin: allowed, with credentials.
     Own,
     /// Allowed by `--allow-host`: without credentials.
     Allowed,
@@ -15,8 +15,8 @@ pub(super) enum Verdict {
 
 pub(super) struct Policy {
     own: Origin,
-    /// The same host with https, when the URL is plain http on its default
-    /// port: servers redirect there.
+    /// The same host with https, if the URL is plain http on its default port: servers
+    /// redirect there.
     upgraded: Option<Origin>,
     allowed: Vec<AllowedHost>,
 }
@@ -89,7 +89,7 @@ impl Scheme {
     }
 }
 
-/// What the user is told when a request is refused.
+/// The message for the user when the host refuses a request.
 pub(super) fn refusal(uri: &Uri) -> String {
     let scheme = uri.scheme_str().unwrap_or("?");
     let authority = uri.authority().map_or("?", |authority| authority.as_str());

@@ -1,9 +1,9 @@
-//! The pooled client, and when its idle connections are too old to be trusted.
+//! The pooled client, and when its idle connections are too old to use.
 //!
-//! A server closes an idle HTTP/1.1 connection after a time of its own. A request
-//! sent in that very moment is lost, and nobody can tell whether it was received.
-//! So connections are given up a little before the server would: after the time
-//! it announces (`Keep-Alive: timeout=…`), or after what is usual.
+//! A server closes an idle HTTP/1.1 connection after a time of its own choice. A request
+//! sent at that moment is lost, and nobody can tell whether the server received it. So
+//! the pool closes connections a little before the server would: after the time that the
+//! server announces (`Keep-Alive: timeout=…`), or after a usual time.
 
 use std::{
     sync::{
@@ -23,7 +23,7 @@ use super::dial::Dialer;
 const PLAIN_IDLE: Duration = Duration::from_secs(4);
 /// Load balancers close after 60 s and more, and a TLS handshake is slow.
 const SECURE_IDLE: Duration = Duration::from_secs(50);
-/// How much earlier than the server a connection is given up.
+/// How much earlier than the server to close a connection.
 const MARGIN: Duration = Duration::from_secs(1);
 
 pub(super) struct Pool {
@@ -32,12 +32,12 @@ pub(super) struct Pool {
     usage: Arc<Usage>,
 }
 
-/// What the responses of one client have shown.
+/// What the pool learned from the responses of one client.
 pub(super) struct Usage {
     start: Instant,
     /// Milliseconds from `start` to the last response.
     used: AtomicU64,
-    /// The server's announced idle time in milliseconds; zero is none.
+    /// The server's announced idle time in milliseconds; zero if none.
     announced: AtomicU64,
 }
 
@@ -48,7 +48,7 @@ impl Pool {
         Self { dialer, client, usage }
     }
 
-    /// The client for a request to `uri`, with no connection that is too old.
+    /// The client for a request to `uri`, without connections that are too old.
     pub(super) fn client(&mut self, uri: &Uri) -> (&Client<Dialer, WasiBody>, Arc<Usage>) {
         if self.usage.is_stale(uri) {
             // Exchanges under way keep their connections; the idle ones are closed.
@@ -64,7 +64,7 @@ impl Usage {
         Self { start: Instant::now(), used: AtomicU64::new(0), announced: AtomicU64::new(0) }
     }
 
-    /// Takes note of a response.
+    /// Learns from a response.
     pub(super) fn answered(&self, headers: &HeaderMap) {
         self.used.store(millis(self.start.elapsed()), Ordering::Relaxed);
         if let Some(limit) = announced(headers) {
@@ -86,7 +86,7 @@ fn idle_limit(uri: &Uri, announced: Duration) -> Duration {
     if uri.scheme() == Some(&Scheme::HTTP) { PLAIN_IDLE } else { SECURE_IDLE }
 }
 
-/// `Keep-Alive: timeout=5, max=100`.
+/// Parses `Keep-Alive: timeout=5, max=100`.
 fn announced(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get("keep-alive")?.to_str().ok()?;
     let timeout = value.split(',').find_map(|part| part.trim().strip_prefix("timeout="))?;
@@ -98,7 +98,7 @@ fn millis(duration: Duration) -> u64 {
 }
 
 fn client(dialer: Dialer) -> Client<Dialer, WasiBody> {
-    // Without a pool timer nothing wakes an idle process up.
+    // No pool timer, so that nothing wakes an idle process.
     Client::builder(TokioExecutor::new())
         .pool_idle_timeout(SECURE_IDLE)
         .http2_initial_stream_window_size(1 << 20)

@@ -1,10 +1,10 @@
-//! The proxy variables: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`, in
-//! upper or lower case, with curl's meaning.
+//! The proxy variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, in upper
+//! or lower case, with curl's meaning.
 //!
-//! A value that names no proxy is never a direct connection, which the user did
-//! not ask for: it is a usage error where it applies to the URL, and a failed
-//! connection where it applies to a later request only. No text here has any
-//! part of a value in it, since values hold passwords.
+//! A value that names no proxy never leads to a direct connection, which the user did not
+//! ask for. It is a usage error if it applies to the URL, and a failed connection if it
+//! applies only to a later request. No text here contains any part of a value, since
+//! values hold passwords.
 
 use std::fmt;
 
@@ -16,29 +16,29 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use mcp_proxy_options::UsageError;
 
 pub(super) struct Proxies {
-    /// `None` where no variable applies, which is the common case and then costs nothing.
+    /// `None` if no variable applies, which is the common case and costs nothing.
     matcher: Option<Matcher>,
-    /// Whether a variable is set for plain http, and one for https.
+    /// Whether a variable is set for plain http, and for https.
     set: [bool; 2],
-    /// Why the variable for plain http, and that for https, cannot be used.
+    /// Why the variable for plain http, and the one for https, is unusable.
     faults: [Option<Unusable>; 2],
 }
 
-/// A variable that is set and names no proxy.
+/// A variable that is set but names no proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Unusable {
     variable: String,
     cause: &'static str,
 }
 
-/// How to go through a proxy.
+/// How to use a proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Way {
-    /// Plain http: the proxy is sent the whole URL and fetches it.
+    /// Plain http: the proxy receives the absolute URL and fetches it.
     Forward { proxy: Uri },
     /// https: the proxy opens a tunnel.
     Tunnel { proxy: Uri, authorization: Option<HeaderValue> },
-    /// A SOCKS 5 proxy: opens a tunnel for both.
+    /// A SOCKS 5 proxy, which opens a tunnel for both schemes.
     Socks { proxy: Uri, login: Option<(String, String)> },
 }
 
@@ -62,7 +62,7 @@ impl Proxies {
         let chosen = ["HTTP_PROXY", "HTTPS_PROXY"].map(|name| set(name).or_else(|| set("ALL_PROXY")));
         let no = get("NO_PROXY").map(|(_, value)| value).unwrap_or_default();
         let set = chosen.each_ref().map(Option::is_some);
-        // The matcher takes `*` for names only, curl for addresses too.
+        // The matcher applies `*` to names only, curl to addresses too.
         if set == [false; 2] || no.split(',').any(|entry| entry.trim() == "*") {
             return Self { matcher: None, set, faults: [None, None] };
         }
@@ -71,13 +71,14 @@ impl Proxies {
         Self { matcher: Some(matcher), set, faults: [http.fault, https.fault] }
     }
 
-    /// Refuses a variable that applies to `url` and names no proxy.
+    /// Refuses a variable that applies to `url` but names no proxy.
     pub(super) fn check(&self, url: &str) -> Result<(), UsageError> {
         let way = url.parse().map_or(Ok(None), |uri| self.way(&uri));
         way.map(drop).map_err(|fault| UsageError::new(fault.to_string()))
     }
 
-    /// The way to `url` in words, or `None` if no variable is set for its scheme.
+    /// Describes the route to `url`, or returns `None` if no variable is set for its
+    /// scheme.
     pub(super) fn described(&self, url: &str) -> Option<String> {
         let uri = url.parse().ok()?;
         match self.way(&uri).ok()? {
@@ -105,8 +106,8 @@ impl Proxies {
         Ok(Some(Way::Forward { proxy }))
     }
 
-    /// `Proxy-Authorization` for a request that a proxy forwards. A tunnel has
-    /// its own, so that the server never sees it.
+    /// `Proxy-Authorization` for a request that a proxy forwards. A tunnel carries its
+    /// own, so that the server never sees it.
     pub(super) fn authorization(&self, uri: &Uri) -> Option<HeaderValue> {
         let found = self.intercept(uri).ok()??;
         let forwarded = uri.scheme() == Some(&Scheme::HTTP) && !is_socks(&found);
@@ -121,16 +122,16 @@ impl Proxies {
     }
 }
 
-/// The one that applies of two values, for plain http and for https.
+/// Selects the value for the scheme: plain http or https.
 fn of_scheme<'a, T>([http, https]: &'a [T; 2], uri: &Uri) -> &'a T {
     if uri.scheme() == Some(&Scheme::HTTPS) { https } else { http }
 }
 
-/// What a variable says to the matcher.
+/// A variable's value for the matcher.
 #[derive(Default)]
 struct Setting {
-    /// Empty for none. In place of a fault a name that does not exist: the
-    /// matcher still knows where `NO_PROXY` makes the variable irrelevant.
+    /// Empty for none. For an unusable value, a name that does not exist: the matcher
+    /// still knows where `NO_PROXY` makes the variable irrelevant.
     proxy: String,
     fault: Option<Unusable>,
 }
@@ -146,8 +147,8 @@ impl Setting {
     }
 }
 
-/// The one spelling of a proxy that the matcher takes, from those that curl
-/// takes: without a scheme it is http; what follows the authority means nothing.
+/// Normalises curl's spellings of a proxy to the one that the matcher accepts: http is
+/// the default scheme, and everything after the authority is ignored.
 fn normal(value: &str) -> Result<String, &'static str> {
     let (scheme, rest) = value.split_once("://").unwrap_or(("http", value));
     let scheme = scheme.to_ascii_lowercase();

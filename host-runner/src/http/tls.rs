@@ -1,10 +1,11 @@
 //! TLS: the system's roots plus `--ca-cert` (`trust`), and a client certificate, which
-//! only the URL's own origin gets. The user's files are read at start, so that a wrong
-//! path is a usage error; the system's roots are loaded at the first https
-//! connection, since they take milliseconds.
+//! only the URL's own origin gets. The host reads the user's files at start, so that a
+//! wrong path is a usage error. It loads the system's roots at the first https
+//! connection, since that takes milliseconds.
 //!
-//! Each kind of peer has a configuration of its own, and with it its own store of
-//! TLS sessions: a session that the client certificate opened is resumed nowhere else.
+//! Each kind of peer has its own configuration, and with it its own store of TLS
+//! sessions: a session opened with the client certificate is never resumed with another
+//! peer.
 
 use std::{
     path::Path,
@@ -34,10 +35,10 @@ struct Inner {
     proxy: Config,
 }
 
-/// Built once, for the sake of resumed sessions.
+/// Built once, so that TLS sessions can be resumed.
 type Config = OnceLock<Result<Arc<ClientConfig>, String>>;
 
-/// What is at the other end.
+/// The peer of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Peer {
     /// The URL's own origin: the only peer that gets the client certificate.
@@ -66,7 +67,7 @@ impl Tls {
         if options.ca_certs.is_empty() && options.client_identity.is_none() {
             return Ok(tls);
         }
-        // Files of the user's are checked before anything else happens.
+        // Check the user's files before anything else.
         match tls.config(Peer::Own) {
             Ok(_) => Ok(tls),
             Err(text) => Err(UsageError::new(text)),
@@ -97,7 +98,7 @@ impl Inner {
         Ok(config)
     }
 
-    /// A configuration as far as it says whom to trust.
+    /// A configuration that defines whom to trust.
     fn trusting(&self) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, String> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())

@@ -1,10 +1,10 @@
-//! Which certificate a server may show: one that a trusted authority has issued,
-//! which rustls' own verifier decides, or exactly one that the user gave with
-//! `--ca-cert`. `openssl req -x509` makes a self-signed certificate that is a CA, which the
-//! ordinary verifier never accepts from a server; curl, Node.js and Python accept
-//! it if it is in the CA file, since the user vouches for it.
+//! Which certificate a server may show: one issued by a trusted authority, as rustls' own
+//! verifier decides, or exactly one that the user gave with `--ca-cert`. `openssl req
+//! -x509` makes a self-signed certificate that is a CA, which the ordinary verifier never
+//! accepts from a server. curl, Node.js and Python accept it if it is in the CA file,
+//! since the user vouches for it.
 //!
-//! Either way the name, the dates and the signature of the handshake are checked.
+//! In both cases the host checks the name, the dates and the signature of the handshake.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(super) struct Trust {
 }
 
 impl Trust {
-    /// `given` are the user's certificates, which are among the `roots` too.
+    /// `given` are the user's certificates, which `roots` contains too.
     pub(super) fn new(
         roots: Arc<RootCertStore>,
         given: Vec<CertificateDer<'static>>,
@@ -79,8 +79,8 @@ impl ServerCertVerifier for Trust {
     }
 }
 
-/// rustls checks dates only while it looks for an issuer, and before everything
-/// else. With no issuer to find it always fails; these two errors show that the
+/// Checks the dates. rustls checks them only while it looks for an issuer, before
+/// everything else. Without any issuer it always fails; these two errors show that the
 /// dates were right.
 fn check_dates(certificate: &ParsedCertificate<'_>, now: UnixTime) -> Result<(), Error> {
     let nobody = RootCertStore::empty();
@@ -90,8 +90,8 @@ fn check_dates(certificate: &ParsedCertificate<'_>, now: UnixTime) -> Result<(),
     }
 }
 
-/// The server's certificate is a CA. rustls has no name of its own for this error
-/// of webpki; if its spelling changes, such certificates are refused.
+/// The server's certificate is a CA. rustls has no name for this webpki error; if its
+/// spelling changes, the host refuses such certificates.
 pub(super) fn is_ca(error: &Error) -> bool {
     let Error::InvalidCertificate(CertificateError::Other(cause)) = error else { return false };
     cause.to_string() == "CaUsedAsEndEntity"
@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    /// Before the certificates were made, while they are valid, and after that.
+    /// Before, during and after the validity of the certificates.
     const EARLY: u64 = 1_700_000_000;
     const NOW: u64 = 1_900_000_000;
     const LATE: u64 = 5_000_000_000;
@@ -142,7 +142,7 @@ mod tests {
             ("expired", "expired", own, NOW, "expired"),
             ("self-signed", "renewed", own, NOW, "CaUsedAsEndEntity"),
             ("ca", "self-signed", own, NOW, "CaUsedAsEndEntity"),
-            // The user may also give one that an unknown authority has issued.
+            // The user may also give a certificate from an unknown authority.
             ("server", "server", "localhost", NOW, "accepted"),
             ("server", "server", "other.example", NOW, "not valid for name"),
             ("server", "server", own, LATE, "expired"),
@@ -160,7 +160,8 @@ mod tests {
         }
     }
 
-    /// What a client that was given `self-signed` says to a server with this key.
+    /// The result of a handshake between a client that trusts `self-signed` and a server
+    /// with this key.
     fn handshake(key: &str, version: &'static SupportedProtocolVersion) -> Result<(), Error> {
         let provider = Arc::new(ring::default_provider());
         let key = PrivateKeyDer::from_pem_file(fixture(key)).unwrap();

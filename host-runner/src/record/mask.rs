@@ -1,14 +1,14 @@
-//! Credentials that a peer says back: a server may name a token in the error
-//! with which it refuses it. They are covered with as many stars as they have
-//! bytes, so that lengths stay true. Only a credential that arrives in two
-//! pieces, or is shorter than any good one, is not seen; its beginning is, where
-//! an ellipsis says that a text was cut.
+//! Masks credentials that a peer repeats: a server may quote a token in the error that
+//! rejects it. The mask replaces each byte with a star, so that lengths stay correct. It
+//! misses a credential that arrives in two pieces or is shorter than any good one. If an
+//! ellipsis shows that a text was cut, it also masks the beginning of a credential before
+//! it.
 
 use memchr::memmem::Finder;
 
-/// A shorter word may well be a part of something else.
+/// A shorter word may well be part of something else.
 const SHORTEST: usize = 8;
-/// The same for the beginning of one.
+/// The same for the beginning of a credential.
 const SHORTEST_BEGINNING: usize = 4;
 const ELLIPSIS: &[u8] = "…".as_bytes();
 
@@ -16,20 +16,20 @@ pub struct Mask(Vec<Secret>);
 
 struct Secret {
     finder: Finder<'static>,
-    /// How many bytes it stands for, before they were written as JSON.
+    /// The length in bytes before JSON escaping.
     length: usize,
 }
 
 impl Mask {
-    /// Each word counts: that of `Bearer TOKEN` which matters is the second.
+    /// Masks each word of a secret: in `Bearer TOKEN`, the second one matters.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let words = secrets.into_iter().flat_map(|secret| secret.split(|byte| b" \t,;=".contains(byte)));
         let words = words.filter(|word| word.len() >= SHORTEST);
-        // In a text of the recording, and in a JSON text of that.
+        // As text in the recording, and as JSON text within that.
         Self(words.flat_map(|word| [Secret::new(word), Secret::new(&escaped(word))]).collect())
     }
 
-    /// Covers every secret in a line.
+    /// Masks every secret in a line.
     pub fn cover(&self, line: &mut Vec<u8>) {
         for Secret { finder, length } in &self.0 {
             let found: Vec<usize> = finder.find_iter(line).collect();
@@ -43,7 +43,7 @@ impl Mask {
         }
     }
 
-    /// Covers the beginning of a secret at the end of a text.
+    /// Masks the beginning of a secret at the end of a text.
     fn cover_beginning(&self, text: &mut [u8]) {
         let beginnings = self.0.iter().flat_map(|secret| {
             let needle = secret.finder.needle();
@@ -60,7 +60,7 @@ impl Secret {
     }
 }
 
-/// As they stand in a JSON string. Headers have no control characters.
+/// Escapes bytes for a JSON string. Headers have no control characters.
 fn escaped(bytes: &[u8]) -> Vec<u8> {
     let escape = |byte: &u8| matches!(byte, b'"' | b'\\').then_some(b'\\');
     bytes.iter().flat_map(|byte| escape(byte).into_iter().chain([*byte])).collect()

@@ -1,10 +1,10 @@
-//! `--record FILE`: the component's recording, kept by the host. Each line is
-//! written at once and whole, so that a crash loses none that was made. What
-//! is in a line is the component's business; the host only sees to it that the
-//! file is new, so that nothing is overwritten and no link is followed, that no
-//! one else can read it, and that the user's credentials, which the component
-//! does not know, are not in it either. A client starts the same command line
-//! every time, so where FILE exists the recording gets a number (`run-2.jsonl`).
+//! `--record FILE`: the component's recording, written by the host. The host writes each
+//! line at once and whole, so that a crash loses no finished line. The component decides
+//! the contents. The host makes sure that the file is new, so that it overwrites nothing
+//! and follows no link; that only the user can read it; and that it contains none of the
+//! user's credentials, which the component does not know. A client starts the same
+//! command line every time, so if FILE exists, the recording gets a number
+//! (`run-2.jsonl`).
 
 mod mask;
 
@@ -18,23 +18,23 @@ pub use mask::Mask;
 
 use crate::note;
 
-/// How many numbers are tried.
+/// How many numbers to try.
 const MOST_FILES: u32 = 1000;
-/// A shorter piece of a path is a name.
+/// A shorter path segment is a name, not a key.
 const SHORTEST_SEGMENT: usize = 16;
 
 /// A recording under way.
 pub struct Recording {
     path: PathBuf,
-    /// Gone when it could not be written to: the session matters more.
+    /// `None` after a write error: the session matters more than its recording.
     file: Option<File>,
     lines: u64,
     mask: Mask,
 }
 
 impl Recording {
-    /// Begins a recording in `path`, or beside it if that exists. No line of it
-    /// will have one of the `secrets` inside.
+    /// Starts a recording in `path`, or beside it if that exists. No line will contain
+    /// one of the `secrets`.
     pub fn new<'a>(path: &Path, secrets: impl IntoIterator<Item = &'a [u8]>) -> io::Result<Self> {
         let (used, file) = create(path)?;
         if used != path {
@@ -45,7 +45,8 @@ impl Recording {
 
     /// Writes one line, which ends with LF.
     pub fn write(&mut self, mut line: Vec<u8>) {
-        // The first says how the component was started; no peer has a word in it.
+        // The first line describes how the component was started; no peer wrote any of
+        // it.
         if self.lines > 0 {
             self.mask.cover(&mut line);
         }
@@ -58,7 +59,7 @@ impl Recording {
     }
 }
 
-/// What of a URL may be a key: the values of its query, and long pieces of its
+/// The parts of a URL that may be keys: the values of its query, and long segments of its
 /// path.
 pub fn keys(url: &str) -> impl Iterator<Item = &[u8]> {
     let (place, query) = url.split_once('?').unwrap_or((url, ""));
@@ -93,8 +94,8 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Only ever a file that did not exist. The system looks and creates in one
-/// step, and follows no link in place of the file, also none that dangles.
+/// Creates a new file. The system checks and creates in one step and follows no link, not
+/// even a dangling one.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -103,7 +104,7 @@ fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// A user who names a folder or a device does not want a file beside it.
+/// A user who names a directory or a device does not want a file beside it.
 fn is_no_file(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| !found.is_file() && !found.is_symlink())
 }

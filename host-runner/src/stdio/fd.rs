@@ -1,9 +1,9 @@
 //! Non-blocking stdin and stdout on Linux.
 //!
 //! `O_NONBLOCK` belongs to the open file description, which parent, siblings and
-//! terminals share, so it must not be set on fd 0 and 1. A pipe is opened again
-//! through /proc, which makes a description of our own; a socket has a flag for
-//! each call. Anything else is left to a thread.
+//! terminals share, so it must not be set on fd 0 and 1. For a pipe, the host opens its
+//! own description through /proc; for a socket, it uses a flag on each call. A thread
+//! handles everything else.
 
 use std::{
     io,

@@ -1,7 +1,7 @@
-//! Stdin. Bytes are fetched when the component waits for them, at most one
-//! chunk ahead, so a component that does not read makes the client wait.
-//! [`Input::close`] ends the stream from outside, as if the client had. What a
-//! component has read and is not done with is kept, for the next component.
+//! Stdin. The host reads when the component waits for bytes, at most one chunk ahead, so
+//! a component that does not read makes the client wait. [`Input::close`] ends the stream
+//! from outside, as if the client had. The host keeps the bytes that a component has read
+//! but not finished, for the next component.
 
 use std::{
     collections::VecDeque,
@@ -23,20 +23,20 @@ use super::lock;
 
 const CHUNK: usize = 64 * 1024;
 
-/// A handle on stdin; clones share the one stream.
+/// A handle on stdin; clones share the stream.
 #[derive(Clone)]
 pub struct Input(Arc<Mutex<State>>);
 
 struct State {
     source: Source,
-    /// Fetched and not yet read; only when it is empty is more fetched.
+    /// Fetched but not yet read. The host fetches more only when it is empty.
     chunk: Bytes,
     ended: bool,
-    /// Read, and not known to be done with, behind so many bytes that are;
-    /// `None` while nobody says what is done with.
+    /// Bytes that were read but may be unfinished; `done` counts the finished ones before
+    /// them. `None` while no component reports what is finished.
     kept: Option<VecDeque<Bytes>>,
     done: u64,
-    /// Whoever waits for bytes, to be told about a close from outside.
+    /// The reader to wake on a close from outside.
     waiting: Option<Waker>,
 }
 
@@ -66,22 +66,22 @@ impl Input {
         })))
     }
 
-    /// From now on what is read is kept until it is done with.
+    /// Starts keeping the bytes read until the component is done with them.
     pub fn keep(&self) {
         lock(&self.0).kept.get_or_insert_default();
     }
 
-    /// So many bytes in all need not be read again.
+    /// The component is done with the first `count` bytes.
     pub fn done(&self, count: u64) {
         lock(&self.0).done(count);
     }
 
-    /// The next reader begins with what the last one was not done with.
+    /// The next reader starts with the bytes that the last one did not finish.
     pub fn rewind(&self) {
         lock(&self.0).rewind();
     }
 
-    /// Ends the stream; bytes that were fetched already can still be read.
+    /// Ends the stream; bytes already fetched remain readable.
     pub fn close(&self) {
         let mut state = lock(&self.0);
         state.ended = true;
@@ -116,7 +116,7 @@ impl State {
     fn read(&mut self, size: usize) -> StreamResult<Bytes> {
         let mut cx = Context::from_waker(Waker::noop());
         if self.chunk.is_empty() && !self.ended {
-            // Without a waker: the caller subscribes when this comes back empty.
+            // Needs no waker: the caller subscribes if this returns nothing.
             let _ = self.poll_ready(&mut cx);
         }
         if self.chunk.is_empty() && self.ended {
@@ -160,8 +160,8 @@ impl Source {
         Self::Thread(reader_thread())
     }
 
-    /// The next bytes; `None` at the end. A read error is an end too: there is
-    /// no more input, and what is open can still be answered.
+    /// The next bytes; `None` at the end. A read error also ends the input, and the
+    /// component can still answer open requests.
     fn poll_fetch(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         match self {
             #[cfg(target_os = "linux")]
@@ -172,7 +172,7 @@ impl Source {
                 let Ok(read) = ready.try_io(|fd| fd.get_ref().read(buffer)) else {
                     continue;
                 };
-                // A short read emptied the pipe: no need to ask it again.
+                // A short read emptied the pipe, so there is no need to read again.
                 if read.as_ref().is_ok_and(|length| (1..CHUNK).contains(length)) {
                     ready.clear_ready();
                 }
@@ -185,7 +185,7 @@ impl Source {
     }
 }
 
-/// A thread that reads stdin and is one chunk ahead at most.
+/// A thread that reads stdin at most one chunk ahead.
 fn reader_thread() -> mpsc::Receiver<Bytes> {
     let (sender, receiver) = mpsc::channel(1);
     let read = move || {
@@ -197,7 +197,7 @@ fn reader_thread() -> mpsc::Receiver<Bytes> {
             }
         }
     };
-    // Without a thread the sender is dropped, and stdin is at its end.
+    // If there is no thread, the sender is dropped and stdin ends.
     let _ = std::thread::Builder::new().name("stdin".into()).spawn(read);
     receiver
 }

@@ -1,10 +1,10 @@
-//! The component's stdin and stdout, without ever blocking the runtime, and its
-//! stderr where that is more than the process's own.
+//! The component's stdin and stdout, without ever blocking the runtime, and its stderr
+//! where that is more than the process's own.
 //!
-//! Where the kernel can do it (Linux, pipes and sockets) reads and writes happen
-//! on the runtime's own thread, since handing each message to another thread
-//! costs more than relaying it. Everywhere else a thread does the waiting.
-//! Flags of a file that other processes share are never changed.
+//! If the kernel supports it (pipes and sockets on Linux), the runtime's own thread reads
+//! and writes, since handing each message to another thread costs more than relaying it.
+//! Everywhere else a thread does the waiting. The host never changes flags of a file that
+//! other processes share.
 
 #[cfg(target_os = "linux")]
 mod fd;
@@ -21,7 +21,7 @@ pub use stop::{Stdin, Stop};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Neither side panics while it holds a lock; a poisoned one is still whole.
+/// Nothing panics while holding a lock, so the data of a poisoned one is intact.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,6 @@
-//! Stdout. One write of the component is taken at a time and written at once as
-//! far as the reader takes it; the rest is kept, and no more is accepted until
-//! it is gone. So a client that does not read holds the component back, and no
-//! byte is lost or copied.
+//! Stdout. The host accepts one write of the component at a time, writes as much as the
+//! reader accepts, and keeps the rest; it accepts no more until the rest is written. So a
+//! client that does not read slows the component down, and no byte is lost or copied.
 
 use std::{
     future::poll_fn,
@@ -21,31 +20,31 @@ use wasmtime_wasi::{
 
 use super::{lock, writer::Writer};
 
-/// The most that one write may bring; also the most that is ever kept.
+/// The size limit of one write, and of the bytes kept.
 const PERMIT: usize = 1024 * 1024;
-/// How long the end of the process waits for a reader that still takes bytes.
+/// How long the process waits at exit for a reader that still accepts bytes.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
-/// A handle on stdout; clones share the one stream.
+/// A handle on stdout; clones share the stream.
 #[derive(Clone)]
 pub struct Output(Arc<Mutex<State>>);
 
 struct State {
     sink: Sink,
-    /// Accepted and not yet written.
+    /// Accepted but not yet written.
     pending: Bytes,
-    /// The last write is not done; a task of ours waits for the reader, whether
-    /// or not the component does.
+    /// The last write is not done. A host task waits for the reader, whether or not the
+    /// component does.
     busy: bool,
-    /// Whoever waits for the last write to be done.
+    /// The task that waits for the last write.
     waiting: Option<Waker>,
     /// Once broken, the stream stays closed.
     closed: bool,
-    /// Bytes accepted in all, and whether they end a line.
+    /// Total bytes accepted, and whether the last line lacks its end.
     written: u64,
     in_line: bool,
-    /// Told when the stream breaks: a component that has nothing to write would
-    /// not notice that nobody reads.
+    /// Called when the stream breaks: a component with nothing to write would not notice
+    /// that nobody reads.
     broken: Box<dyn Fn() + Send>,
 }
 
@@ -63,7 +62,7 @@ enum Sink {
 }
 
 impl Output {
-    /// Must be called inside the runtime. `broken` is called when nobody reads any more.
+    /// Must be called inside the runtime. Calls `broken` when nobody reads any longer.
     pub fn new(broken: impl Fn() + Send + 'static) -> Self {
         Self::from_sink(Sink::stdout(), Box::new(broken))
     }
@@ -82,7 +81,7 @@ impl Output {
         })))
     }
 
-    /// How many bytes have been accepted since the component started.
+    /// How many bytes were accepted since the component started.
     pub fn written(&self) -> u64 {
         lock(&self.0).written
     }
@@ -92,12 +91,12 @@ impl Output {
         lock(&self.0).in_line
     }
 
-    /// Counts from zero, for another component.
+    /// Restarts the count for the next component.
     pub fn restart(&self) {
         lock(&self.0).written = 0;
     }
 
-    /// Writes a text of the host's own, as the reader takes it.
+    /// Writes the host's own text.
     pub async fn say(&mut self, mut text: Bytes) {
         while !text.is_empty() {
             self.ready().await;
@@ -108,16 +107,16 @@ impl Output {
         }
     }
 
-    /// Waits a moment for what the component has left behind.
+    /// Waits a moment for the component's unwritten bytes.
     pub async fn drain(&self) {
         let written = poll_fn(|cx| lock(&self.0).poll_ready(cx));
-        // Who does not read by now will not read: the bytes are given up.
+        // A reader that has not read by now will not read: drop the bytes.
         let _ = tokio::time::timeout(LAST_WAIT, written).await;
     }
 }
 
 impl State {
-    /// Ready when nothing is left to write, or never can be written.
+    /// Ready when everything is written, or nothing more can be.
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.closed || !self.busy {
             return Poll::Ready(());
@@ -126,7 +125,7 @@ impl State {
         Poll::Pending
     }
 
-    /// Writes what is left as the reader takes it, then tells who waits.
+    /// Writes the rest as the reader accepts it, then wakes the waiting task.
     fn poll_written(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let written = ready!(self.sink.poll_write(cx, &mut self.pending));
         self.settle(&written);
@@ -173,7 +172,7 @@ impl Sink {
         Self::Thread(Writer::spawn(io::stdout()))
     }
 
-    /// Writes what can be written now and leaves the rest in `pending`.
+    /// Writes as much as possible now and leaves the rest in `pending`.
     fn try_write(&mut self, pending: &mut Bytes) -> io::Result<Progress> {
         match self {
             #[cfg(target_os = "linux")]
@@ -202,7 +201,7 @@ impl Sink {
     }
 }
 
-/// Writes until nothing is left or the reader takes no more.
+/// Writes until nothing is left or the reader accepts no more.
 #[cfg(target_os = "linux")]
 fn write_some(fd: &super::fd::Fd, pending: &mut Bytes) -> io::Result<()> {
     while !pending.is_empty() {
@@ -252,7 +251,7 @@ impl OutputStream for Output {
         Ok(())
     }
 
-    /// Writing starts at once, and `check_write` gives no permit before it is done.
+    /// Writing starts at once, and `check_write` grants no permit before it is done.
     fn flush(&mut self) -> StreamResult<()> {
         match lock(&self.0).closed {
             true => Err(StreamError::Closed),
@@ -274,7 +273,7 @@ impl Pollable for Output {
 
 #[cfg(test)]
 impl Output {
-    /// For tests that look at nothing but the counts.
+    /// For tests that check only the counts.
     pub(crate) fn nowhere() -> Self {
         Self::from_sink(Sink::Thread(Writer::spawn(io::sink())), Box::new(|| ()))
     }
@@ -286,7 +285,7 @@ mod tests {
 
     use super::*;
 
-    /// A reader that takes one write for each `()` it is sent.
+    /// A reader that accepts one write for each `()` it receives.
     struct Slow(mpsc::Receiver<()>, Arc<Mutex<Vec<u8>>>);
 
     impl io::Write for Slow {

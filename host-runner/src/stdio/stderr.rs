@@ -1,6 +1,6 @@
-//! Stderr of a component: what begins with a record separator (RFC 7464) is a
-//! line of the recording, what begins with a group separator one of the journal,
-//! and every other line is for people.
+//! Stderr of a component. A line that begins with a record separator (RFC 7464) belongs
+//! to the recording, one that begins with a group separator to the journal. Every other
+//! line is for people.
 
 use std::{
     borrow::Cow,
@@ -24,15 +24,15 @@ use crate::{
 };
 
 const RECORD: u8 = 0x1e;
-/// The most that one write may bring.
+/// The size limit of one write.
 const PERMIT: usize = 64 * 1024;
 
-/// A handle on stderr; clones share the one stream.
+/// A handle on stderr; clones share the stream.
 #[derive(Clone)]
 pub struct Stderr(Arc<Mutex<Splitter>>);
 
 impl Stderr {
-    /// With a `mask`, lines for people are covered by it.
+    /// With a `mask`, masks the lines for people.
     pub fn new(mut recording: Option<Recording>, journal: Option<Journal>, mask: Option<Arc<Mask>>) -> Self {
         let keep = move |kind: u8, line: Vec<u8>| match (kind, &mut recording, &journal) {
             (RECORD, Some(recording), _) => recording.write(line),
@@ -46,7 +46,7 @@ impl Stderr {
 /// Lines for people.
 struct Notes {
     mask: Option<Arc<Mask>>,
-    /// What has come of a line that is to be covered as a whole.
+    /// The beginning of a line that the mask needs as a whole.
     line: Vec<u8>,
 }
 
@@ -73,7 +73,7 @@ impl Write for Notes {
 struct Splitter {
     place: Place,
     notes: Box<dyn Write + Send>,
-    /// Takes the lines that are not for people, by what they begin with.
+    /// Receives the lines that are not for people, with their first byte.
     keep: Box<dyn FnMut(u8, Vec<u8>) + Send>,
 }
 
@@ -81,7 +81,7 @@ struct Splitter {
 enum Place {
     LineStart,
     Note,
-    /// In a line of this kind that is not for people, of which this has come.
+    /// In a recording or journal line; holds its kind and beginning.
     Kept(u8, Vec<u8>),
 }
 
@@ -96,7 +96,7 @@ impl Splitter {
         }
     }
 
-    /// Takes what belongs to one line; says where the next byte belongs.
+    /// Handles a piece of one line. Returns where the next byte belongs.
     fn piece(&mut self, piece: &[u8]) -> Place {
         let whole = piece.ends_with(b"\n");
         match (std::mem::replace(&mut self.place, Place::LineStart), piece) {
@@ -104,7 +104,7 @@ impl Splitter {
                 self.kept(*kind, rest.to_vec(), whole)
             }
             (Place::LineStart | Place::Note, _) => {
-                // A closed stderr is nobody's problem.
+                // Ignore a closed stderr.
                 let _ = self.notes.write_all(&harmless(piece));
                 if whole { Place::LineStart } else { Place::Note }
             }
@@ -124,7 +124,7 @@ impl Splitter {
     }
 }
 
-/// A component is not trusted with the terminal: what would steer it is shown.
+/// Escapes control characters: a component must not control the terminal.
 fn harmless(piece: &[u8]) -> Cow<'_, [u8]> {
     let steers = |byte: u8| byte.is_ascii_control() && !matches!(byte, b'\n' | b'\t');
     if !piece.iter().any(|byte| steers(*byte)) {

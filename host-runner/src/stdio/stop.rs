@@ -1,5 +1,5 @@
-//! The word to stop. A component has no signals, so it is told by the end of a
-//! stream: it opens stdin a second time, and that one ends when it is to stop.
+//! The stop request. A component has no signals, so the end of a stream tells it: it
+//! opens stdin a second time, and the host ends that stream to stop the component.
 
 use std::{
     io,
@@ -19,7 +19,7 @@ use wasmtime_wasi::{
 
 use super::Input;
 
-/// A handle on the word; clones share it.
+/// A handle on the request; clones share it.
 #[derive(Clone)]
 pub struct Stop(Arc<watch::Sender<bool>>);
 
@@ -28,7 +28,7 @@ impl Stop {
         Self(Arc::new(watch::Sender::new(false)))
     }
 
-    /// Every component that listens, now or later, is told.
+    /// Stops every component that listens, now or later.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }
@@ -50,13 +50,13 @@ impl InputStream for Stop {
 #[async_trait]
 impl Pollable for Stop {
     async fn ready(&mut self) {
-        // The sender is ours, so that waiting for it cannot fail.
+        // This cannot fail: `self` holds the sender.
         let _ = self.0.subscribe().wait_for(|stopped| *stopped).await;
     }
 }
 
-/// The stdin of one component: what the client says, and at the second opening the
-/// word to stop.
+/// The stdin of one component: the client's bytes, and at the second opening the stop
+/// request.
 pub struct Stdin {
     input: Input,
     stop: Stop,

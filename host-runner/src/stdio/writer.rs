@@ -1,5 +1,5 @@
-//! A thread that writes, for files that only can be written to by waiting.
-//! It holds one piece at a time and says when that piece is written.
+//! A thread that writes, for files that support only blocking writes. It holds one piece
+//! at a time and reports when that piece is written.
 
 use std::{
     io::{self, Write},
@@ -19,10 +19,10 @@ struct Shared {
     work: Condvar,
 }
 
-/// What lies between the runtime and the thread.
+/// The state shared between the runtime and the thread.
 #[derive(Default)]
 struct Desk {
-    /// Stays here until all of it is written.
+    /// The piece stays here until all of it is written.
     piece: Option<Bytes>,
     failed: Option<io::ErrorKind>,
     waiting: Option<Waker>,
@@ -39,7 +39,7 @@ impl Writer {
         Self(shared)
     }
 
-    /// Hands `pending` over if the thread is free.
+    /// Hands `pending` to the thread if it is free.
     pub(super) fn try_write(&mut self, pending: &mut Bytes) -> io::Result<()> {
         let mut desk = lock(&self.0.desk);
         if let Some(kind) = desk.failed {
@@ -52,7 +52,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Ready when `pending` and what was handed over before are written.
+    /// Ready when `pending` and everything handed over before are written.
     pub(super) fn poll_write(&mut self, cx: &mut Context<'_>, pending: &mut Bytes) -> Poll<io::Result<()>> {
         self.try_write(pending)?;
         let mut desk = lock(&self.0.desk);

@@ -1,4 +1,5 @@
-//! The demo's client: plays a script through the proxy's stdin and stdout and insists on every answer.
+//! The demo's client: plays a script through the proxy's stdin and stdout and requires
+//! every answer.
 
 #![expect(clippy::indexing_slicing, reason = "indexing a JSON value cannot panic: what is missing is null")]
 

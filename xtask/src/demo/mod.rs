@@ -1,6 +1,6 @@
-//! `cargo xtask demo`: the main job on one page. An embedded server on
-//! loopback, a scripted stdio client, a quickly built `mcp-proxy` in between, and
-//! a transcript of who said what to whom. Exit code 0 only if every answer came.
+//! `cargo xtask demo`: the main use on one page. An embedded server on loopback, a
+//! scripted stdio client, a quickly built `mcp-proxy` between them, and a transcript of
+//! all messages. Exits with 0 only if every answer arrived.
 
 mod client;
 mod server;
@@ -13,7 +13,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Who says something in the transcript.
+/// The speaker of a line in the transcript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {
     Client,
@@ -22,7 +22,7 @@ pub(crate) enum Who {
     Log,
 }
 
-/// Takes down what is said, with the time.
+/// Records lines with their time.
 #[derive(Clone)]
 pub(crate) struct Transcript {
     start: Instant,
@@ -30,7 +30,7 @@ pub(crate) struct Transcript {
 }
 
 impl Transcript {
-    /// A transcript, and the thread that prints it until nobody writes to it.
+    /// A transcript, and the thread that prints it until all writers are gone.
     pub(crate) fn start() -> (Self, JoinHandle<()>) {
         let (lines, printed) = channel();
         let printer = std::thread::spawn(move || printed.iter().for_each(print));
@@ -38,7 +38,7 @@ impl Transcript {
     }
 
     pub(crate) fn add(&self, who: Who, text: impl Into<String>) {
-        // The printer outlives everybody who writes.
+        // The printer outlives all writers.
         self.lines.send((self.start.elapsed(), who, text.into())).ok();
     }
 }

@@ -1,6 +1,6 @@
-//! The demo's server, in the essentials of two transports: Streamable HTTP of
-//! 2025-11-25 at `/mcp`, HTTP+SSE of 2024-11-05 at `/sse`. It forgets its
-//! session when told to, to show that nobody notices.
+//! The demo's server, with the essentials of two transports: Streamable HTTP of
+//! 2025-11-25 at `/mcp`, HTTP+SSE of 2024-11-05 at `/sse`. It forgets its session on
+//! command, to show that the client does not notice.
 
 #![expect(clippy::indexing_slicing, reason = "indexing a JSON value cannot panic: what is missing is null")]
 
@@ -16,11 +16,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tiny_http::{Header, Method, Request, Response};
 
-/// After this much silence a stream shows that it is alive, and a client that
-/// left is noticed.
+/// After this much silence, a stream sends a sign of life, and the server notices a
+/// client that left.
 const PULSE: Duration = Duration::from_secs(15);
 
-/// The server and what it remembers.
 pub(crate) struct Server {
     http: tiny_http::Server,
     state: Mutex<State>,
@@ -31,10 +30,10 @@ pub(crate) struct Server {
 #[derive(Default)]
 struct State {
     sessions: u32,
-    /// The session of Streamable HTTP.
+    /// The Streamable HTTP session.
     session: Option<String>,
     ended: bool,
-    /// Where messages for the sessions of HTTP+SSE go.
+    /// The message channels of the HTTP+SSE sessions.
     streams: HashMap<String, Sender<String>>,
 }
 
@@ -62,17 +61,17 @@ impl Server {
         Ok(server)
     }
 
-    /// The address of Streamable HTTP.
+    /// The URL for Streamable HTTP.
     pub(crate) fn url(&self) -> String {
         format!("http://{}/mcp", self.http.server_addr())
     }
 
-    /// The address of HTTP+SSE.
+    /// The URL for HTTP+SSE.
     pub(crate) fn sse_url(&self) -> String {
         format!("http://{}/sse", self.http.server_addr())
     }
 
-    /// The session was ended by the client, as it should be.
+    /// The client ended the session, as it should.
     pub(crate) fn ended(&self) -> bool {
         self.state().ended
     }
@@ -150,7 +149,7 @@ impl Server {
         answer
     }
 
-    // ---- HTTP+SSE: the stream is the session, and brings every answer -------
+    // ---- HTTP+SSE: the stream is the session, and carries every answer -------
 
     fn open(&self, request: Request) {
         let (sender, messages) = channel();

@@ -1,5 +1,5 @@
-//! What the demo's server answers, whatever the transport: one tool for each
-//! thing worth showing.
+//! The answers of the demo's server, for every transport: one tool for each feature to
+//! show.
 
 #![expect(clippy::indexing_slicing, reason = "indexing a JSON value cannot panic: what is missing is null")]
 
@@ -11,13 +11,13 @@ use std::sync::{Mutex, PoisonError};
 /// The tool after which the server no longer knows its session.
 pub(super) const FORGET: &str = "forget";
 
-/// The tools, and what they wait for.
+/// The tools and their open questions.
 #[derive(Default)]
 pub(super) struct Tools {
     questions: Mutex<Questions>,
 }
 
-/// Requests of ours, and who waits for the client's answers.
+/// The server's own requests, and who waits for the client's answers.
 #[derive(Default)]
 struct Questions {
     count: u32,
@@ -25,7 +25,7 @@ struct Questions {
 }
 
 impl Tools {
-    /// Answers a request; what is said before the answer belongs to it.
+    /// Answers a request; messages before the answer belong to it.
     pub(super) fn answer(&self, request: &Value, say: &mut dyn FnMut(&str)) {
         let result = match (request["method"].as_str().unwrap_or_default(), name(request)) {
             ("initialize", _) => hello(request),
@@ -43,7 +43,7 @@ impl Tools {
         say(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result}).to_string());
     }
 
-    /// Takes the client's answer to a request of ours.
+    /// Accepts the client's answer to one of the server's requests.
     pub(super) fn hear(&self, answer: &Value) {
         let waiting = answer["id"].as_str().and_then(|id| self.questions().open.remove(id));
         waiting.into_iter().for_each(|waiting| drop(waiting.send(answer["result"].clone())));
@@ -76,7 +76,7 @@ pub(super) fn name(request: &Value) -> &str {
     request["params"]["name"].as_str().unwrap_or_default()
 }
 
-/// Whether anything is said before the answer.
+/// Whether the tool sends messages before its answer.
 pub(super) fn is_talkative(request: &Value) -> bool {
     request["method"] == "tools/call" && matches!(name(request), "countdown" | "ask")
 }

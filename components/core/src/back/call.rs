@@ -1,5 +1,5 @@
-//! One call: its state, what it has been through, and what the server last
-//! said about resuming it. What to do next is decided in `http`.
+//! One call: its state, its history, and the server's last hints for resuming it. `http`
+//! decides what to do next.
 
 use super::classify::SendMode;
 use super::http::Origin;
@@ -14,22 +14,22 @@ use http::{HeaderValue, StatusCode};
 use std::time::Duration;
 use url::Url;
 
-/// How long a stream may go on after its answer.
+/// How long a stream may continue after its answer.
 const AFTERGLOW: Duration = Duration::from_secs(10);
-/// How long the server may take over something that needs no answer.
+/// How long the server may take to accept a message that needs no answer.
 const UNANSWERED: Duration = Duration::from_secs(60);
 
-/// How long the server may take over a ping of ours.
+/// How long the server may take to answer a keep-alive ping.
 const PING: Duration = Duration::from_secs(30);
 
-/// What the user allows calls, in time.
+/// The user's time limits for calls.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Without any sign of life.
+    /// Limit without any sign of life.
     silence: Option<Duration>,
-    /// Until a response begins.
+    /// Limit until a response begins.
     first_byte: Option<Duration>,
-    /// At all.
+    /// Limit for the whole request.
     total: Option<Duration>,
 }
 
@@ -37,18 +37,18 @@ pub(crate) struct Limits {
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) outgoing: Outgoing,
-    /// What its response is for; nothing any more, if nobody waits for it.
+    /// What the response is for; `None` if nobody waits for it any longer.
     pub(crate) purpose: Option<Purpose>,
     pub(crate) state: State,
-    /// How it was sent last, or will be.
+    /// How the call was last sent, or will be.
     pub(crate) mode: SendMode,
     pub(crate) url: Url,
-    /// Redirects followed.
+    /// How many redirects the call has followed.
     pub(crate) hops: u32,
-    /// When its exchange began.
+    /// When the current exchange began.
     pub(crate) sent: Time,
-    /// Its session has ended while it was under way: until then its response
-    /// may still say what became of it.
+    /// Set if the session ended while the message was being posted. Until this time, the
+    /// response may still tell whether the server refused it.
     pub(crate) stranded: Option<Time>,
     /// The last sign of life.
     pub(crate) heard: Time,
@@ -57,41 +57,40 @@ pub(crate) struct Call {
     pub(crate) offered: Option<HeaderValue>,
     /// Bytes of the request body that have left.
     pub(crate) uploaded: usize,
-    /// The length of the response body, where the head tells it.
+    /// The length of the response body, if the head announces it.
     pub(crate) length: Option<usize>,
-    /// The encoding of the response body, where the head tells one.
+    /// The encoding of the response body, if the head names one.
     pub(crate) encoding: Option<String>,
 }
 
-/// Where a call stands.
+/// The state of a call.
 #[derive(Debug)]
 #[expect(clippy::enum_variant_names, reason = "states are named by what they await")]
 pub(crate) enum State {
-    /// Its time to be sent, as a message.
+    /// Awaits its time to be sent as a message.
     AwaitRetry(Time),
-    /// Its time to be sent, as a GET for a stream or the rest of one.
+    /// Awaits its time to be sent as a GET, for a stream or the rest of one.
     AwaitReconnect(Time),
-    /// The endpoint of an HTTP+SSE server, to be sent there.
+    /// Awaits the endpoint of an HTTP+SSE server, to be sent there.
     AwaitEndpoint,
-    /// The beginning of its response.
+    /// Awaits the head of its response.
     AwaitHead,
-    /// Events.
     AwaitEvents(Sse),
-    /// The end of a body that should be the answer.
+    /// Awaits the end of a body that should be the answer.
     AwaitBody(StatusCode, Vec<u8>),
-    /// The end of a body that says why not.
+    /// Awaits the end of a body that explains a refusal.
     AwaitReason(Reason),
-    /// The answer, on the stream of an HTTP+SSE session.
+    /// Awaits the answer on the stream of an HTTP+SSE session.
     AwaitAnswer(Exchange),
-    /// The end of a body that does not matter.
+    /// Awaits the end of a body that does not matter.
     AwaitEnd,
 }
 
-/// Why the server does not do what was asked.
+/// Why the server refused.
 #[derive(Debug)]
 pub(crate) struct Reason {
     pub(crate) status: StatusCode,
-    /// What it wants to be shown.
+    /// The credentials that the server asks for.
     pub(crate) challenge: Option<String>,
     /// The beginning of the body.
     pub(crate) body: Vec<u8>,
@@ -104,18 +103,18 @@ pub(crate) enum Exchange {
     Over,
 }
 
-/// Where a stream can be resumed.
+/// Where to resume a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     /// The stream was open before.
     pub(crate) opened: bool,
     pub(crate) last_event: Option<HeaderValue>,
     pub(crate) hint: Option<Duration>,
-    /// Tries in a row that brought no event.
+    /// Attempts in a row that brought no event.
     pub(crate) eventless: u32,
-    /// Tries in a row that brought no message.
+    /// Attempts in a row that brought no message.
     pub(crate) messageless: u32,
-    /// Tries in a row that brought not even a response.
+    /// Attempts in a row that brought no response at all.
     pub(crate) unreached: u32,
 }
 
@@ -148,17 +147,16 @@ impl Call {
         }
     }
 
-    /// What follows from its purpose.
     pub(crate) fn traits(&self) -> Traits {
         self.purpose.map_or(Traits::SETTLED, Purpose::traits)
     }
 
-    /// Where that comes from which is said in its response.
+    /// The origin of messages in this call's response.
     pub(crate) fn origin(&self) -> Origin {
         Origin { request: self.traits().key, session: self.offered.clone() }
     }
 
-    /// Nobody waits for it any more.
+    /// Nobody waits for the response any longer.
     pub(crate) fn settle(&mut self) {
         self.purpose = None;
         self.outgoing.body = Bytes::new();
@@ -167,12 +165,12 @@ impl Call {
         }
     }
 
-    /// Silence counts from here on.
+    /// Restarts the count of silence at `now`.
     pub(crate) fn touch(&mut self, now: Time) {
         (self.heard, self.sent) = (self.heard.max(now), self.sent.max(now));
     }
 
-    /// No exchange is under way for it.
+    /// No exchange is running for the call.
     pub(crate) fn waiting(&self) -> bool {
         match self.state {
             State::AwaitRetry(_)
@@ -188,7 +186,7 @@ impl Call {
         }
     }
 
-    /// It waits to be sent as a message, for the first time or again.
+    /// The call waits to be sent as a message, for the first time or again.
     pub(crate) fn unsent_message(&self) -> bool {
         matches!(self.state, State::AwaitRetry(_) | State::AwaitEndpoint)
     }
@@ -198,7 +196,7 @@ impl Call {
         self.unsent_message() && self.outgoing.delivered == Delivered::No
     }
 
-    /// The server has the message: its body is kept only if it may go again.
+    /// The server has the message: keep the body only if the call may be repeated.
     pub(crate) fn taken(mut self) -> Self {
         if !self.traits().repeatable {
             self.outgoing.body = Bytes::new();
@@ -221,14 +219,14 @@ impl Call {
         }
     }
 
-    /// As much of a piece as belongs to the body, where its length is known.
+    /// The part of `piece` that belongs to the body, if its length is known.
     pub(crate) fn belonging<'a>(&self, piece: &'a [u8]) -> &'a [u8] {
         let State::AwaitBody(_, body) = &self.state else { return piece };
         let room = self.length.map(|length| length.saturating_sub(body.len()));
         room.and_then(|room| piece.get(..room)).unwrap_or(piece)
     }
 
-    /// Bytes of the response held back.
+    /// Bytes of the unfinished response that the call holds.
     pub(crate) fn partial(&self) -> usize {
         match &self.state {
             State::AwaitEvents(sse) => sse.held(),
@@ -242,7 +240,7 @@ impl Call {
         }
     }
 
-    /// The longest silence that is acceptable.
+    /// The longest acceptable silence.
     pub(crate) fn patience(&self, limits: &Limits) -> Option<Duration> {
         match self.traits().patience {
             Patience::Endless => self.is_refused_listener().then_some(AFTERGLOW),
@@ -265,7 +263,7 @@ impl Call {
         }
     }
 
-    /// The limit that will be hit first.
+    /// The limit that expires first.
     pub(crate) fn limit(&self, limits: &Limits) -> Option<Deadline> {
         let quiet = self.patience(limits);
         let quiet = quiet.map(|limit| Deadline { at: self.heard.after(limit), why: Why::Quiet });
@@ -277,12 +275,12 @@ impl Call {
         earlier(earlier(total, stranded), earlier(quiet, first))
     }
 
-    /// When the call wants to be looked at.
+    /// When the call next needs attention.
     pub(crate) fn deadline(&self, limits: &Limits) -> Option<Deadline> {
         earlier(self.turn(), self.limit(limits))
     }
 
-    /// When it is to be sent.
+    /// When to send the call.
     pub(crate) fn turn(&self) -> Option<Deadline> {
         match self.state {
             State::AwaitRetry(at) => Some(Deadline { at, why: Why::Retry }),
@@ -297,7 +295,7 @@ impl Call {
         }
     }
 
-    /// Remembers what the stream said about resuming it.
+    /// Remembers the stream's hints for resuming it.
     pub(crate) fn note_cursor(&mut self) {
         let State::AwaitEvents(sse) = &self.state else { return };
         self.cursor.hint = sse.retry().map(Duration::from_millis).or(self.cursor.hint);

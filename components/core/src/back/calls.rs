@@ -1,6 +1,6 @@
-//! The calls under mode, and how many bytes they hold together. A call is changed
-//! only through here, so that the sums fit the calls at any time. What a call
-//! leads to must not enter.
+//! The calls under way, and how many bytes they hold in total. All changes to a call go
+//! through this table, so that the sums always match the calls. What a call leads to does
+//! not belong here.
 
 use super::call::{Call, Limits};
 use crate::boundary::CallId;
@@ -13,28 +13,28 @@ use crate::timetable::{Timed, Timetable};
 #[derive(Debug)]
 pub(super) struct Calls {
     table: Timetable<CallId, Call>,
-    /// Those that carry a request.
+    /// The calls that carry a request.
     by_request: ByNumber<RequestKey, CallId>,
-    /// Silence counts from here, or from a later sign of life.
+    /// Silence counts from this time, or from a later sign of life.
     touched: Time,
-    /// The sum over all.
+    /// The sum over all calls.
     held: Held,
 }
 
-/// Bytes of one call, or of all.
+/// Counts for one call, or for all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Held {
-    /// Of messages that may have to be sent, or sent again.
+    /// Bytes of messages that the proxy may have to send, or send again.
     pub(crate) kept: usize,
-    /// Of messages that have not left.
+    /// Bytes of messages that have not left.
     pub(crate) unsent: usize,
-    /// Of responses that are not finished.
+    /// Bytes of unfinished responses.
     pub(super) partial: usize,
-    /// Not bytes, but how many messages that want no answer were not taken.
+    /// Messages without an answer that the server has not accepted yet.
     pub(crate) untaken: usize,
-    /// Nor this: how many calls must be over before the machine may leave.
+    /// Calls that must finish before the machine may exit.
     pub(crate) busy: usize,
-    /// Nor this: how many calls there are.
+    /// All calls.
     pub(crate) calls: usize,
 }
 
@@ -72,7 +72,7 @@ impl Calls {
         self.iter().filter(|(_, call)| wanted(call)).map(|(id, _)| id).collect()
     }
 
-    /// Bytes of all calls.
+    /// The sum over all calls.
     pub(super) fn held(&self) -> Held {
         self.held
     }
@@ -102,23 +102,22 @@ impl Calls {
         Some(result)
     }
 
-    /// Silence counts from here on, for every call.
+    /// Restarts the count of silence at `now`, for every call.
     pub(super) fn touch_all(&mut self, now: Time) {
         self.touched = now;
     }
 
-    /// From when silence counts, unless there was a later sign of life.
+    /// When silence starts to count, unless there was a later sign of life.
     pub(super) fn touched(&self) -> Time {
         self.touched
     }
 
-    /// When the first call is to be looked at. It may turn out that there is
-    /// nothing to do.
+    /// When to check the first call. The check may find nothing to do.
     pub(super) fn deadline(&self) -> Option<Deadline> {
         self.table.first()
     }
 
-    /// The calls that are to be looked at by now.
+    /// The calls to check at `now`.
     pub(super) fn due(&self, now: Time) -> Vec<CallId> {
         self.table.due(now)
     }

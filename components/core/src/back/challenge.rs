@@ -1,18 +1,18 @@
-//! What a `WWW-Authenticate` header tells a person (RFC 9110, 11.6.1; RFC 6750,
-//! 3; RFC 9728, 5.1): a pure function of its text.
+//! Extracts the useful parts of a `WWW-Authenticate` header for people (RFC 9110, 11.6.1;
+//! RFC 6750, 3; RFC 9728, 5.1). A pure function of the text.
 
 use crate::failure::one_line;
 use crate::wire::text::steers;
 use http::HeaderMap;
 use http::header::WWW_AUTHENTICATE;
 
-/// How much of a challenge is kept.
+/// How much of a challenge to keep.
 const LONGEST: usize = 1024;
 
-/// What a person can do something with, in this order.
+/// The parameters that help a person, in the order of display.
 const TELLING: [&str; 4] = ["error_description", "error", "scope", "resource_metadata"];
 
-/// The challenges of a response, cut and in one line.
+/// The challenges of a response on one line, truncated.
 pub(super) fn challenge(headers: &HeaderMap) -> Option<String> {
     let values: Vec<_> =
         headers.get_all(WWW_AUTHENTICATE).iter().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
@@ -24,7 +24,7 @@ fn printable(letter: char) -> char {
     if steers(letter) { ' ' } else { letter }
 }
 
-/// The telling parameters of a challenge.
+/// The helpful parameters of a challenge.
 pub(crate) fn words(challenge: &str) -> String {
     let parameters = parameters(challenge);
     let named = TELLING.iter().filter_map(|telling| parameters.iter().find(|(name, _)| name == telling));
@@ -37,7 +37,7 @@ pub(crate) fn words(challenge: &str) -> String {
     words.collect::<Vec<_>>().join("; ")
 }
 
-/// The parameters, in order. What is no parameter (schemes, tokens) is skipped.
+/// The parameters, in order. Schemes and tokens are skipped.
 fn parameters(challenge: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut rest = challenge;
@@ -50,7 +50,7 @@ fn parameters(challenge: &str) -> Vec<(String, String)> {
     found
 }
 
-/// A value, quoted or not, and what follows it.
+/// A value, quoted or not, and the text after it.
 fn value(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([',', ' ']).unwrap_or(text.len());

@@ -1,4 +1,5 @@
-//! What a response head means for a message. A pure table: no state, no time.
+//! Response classification: what a response head means for a message. A pure table
+//! without state or time.
 
 use crate::failure::one_line;
 use crate::outgoing::Purpose;
@@ -9,7 +10,7 @@ use url::Url;
 
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
 
-/// A longer place is not gone to.
+/// The proxy does not follow a redirect to a longer URL.
 pub(super) const LONGEST_URL: usize = 8 << 10;
 
 /// What to do with a response.
@@ -21,31 +22,29 @@ pub(crate) enum Class {
     Body,
     /// Done; the body does not matter.
     Accepted,
-    /// Taken; the answer comes on the stream.
+    /// Accepted; the answer comes on the stream.
     Posted,
-    /// The same request belongs to another URL.
+    /// The request belongs to another URL.
     Redirect(Url),
-    /// Not now; again after this wait.
+    /// Retry after this wait.
     Later(Duration),
     /// The server does not know the session.
     SessionGone,
-    /// No; the body may say why.
+    /// Refused; the body may say why.
     Refusal,
 }
 
-/// How the request was sent.
+/// How the call is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SendMode {
-    /// As a message that the response answers.
+    /// As a message, answered in its own response.
     Message,
-    /// As a message to the endpoint of an HTTP+SSE server, which answers on
-    /// its stream.
+    /// As a message to the endpoint of an HTTP+SSE server, which answers on its stream.
     Post,
     /// As a GET for events: a stream, or the rest of one.
     Stream,
 }
 
-/// The table.
 pub(crate) fn classify(
     purpose: Option<Purpose>,
     mode: SendMode,
@@ -73,14 +72,14 @@ pub(crate) fn classify(
     }
 }
 
-/// The media type, parameters aside.
+/// Compares the media type without its parameters.
 pub(crate) fn is_type(headers: &HeaderMap, wanted: &str) -> bool {
     let essence = text(headers, &CONTENT_TYPE).split(';').next().unwrap_or_default();
     essence.trim().eq_ignore_ascii_case(wanted)
 }
 
-/// Where a redirect leads, if we may follow it: the same origin, or from the
-/// default port of http to that of https on the same host.
+/// The target of a redirect, if the proxy may follow it: the same origin, or an upgrade
+/// from http on its default port to https on its default port at the same host.
 fn redirect(url: &Url, headers: &HeaderMap) -> Option<Url> {
     let target = target(url, headers).filter(|target| target.as_str().len() <= LONGEST_URL)?;
     let ports = (url.port_or_known_default(), target.port_or_known_default()) == (Some(80), Some(443));
@@ -88,9 +87,9 @@ fn redirect(url: &Url, headers: &HeaderMap) -> Option<Url> {
     (target.origin() == url.origin() || upgrade).then_some(target)
 }
 
-/// Whether the same request belongs to the target. A GET does. A message does if
-/// the status keeps its method, or if the target is the same place spelt in
-/// another way: servers mean that by 301 and 302.
+/// Whether to send the same request to the target. A GET: always. A message: if the
+/// status keeps the method, or if the target is the same place in another spelling, which
+/// servers mean by 301 and 302.
 fn keeps_request(status: StatusCode, mode: SendMode, url: &Url, target: &Url) -> bool {
     match (status.as_u16(), mode) {
         (_, SendMode::Stream) | (307 | 308, _) => true,
@@ -102,23 +101,23 @@ fn keeps_request(status: StatusCode, mode: SendMode, url: &Url, target: &Url) ->
     }
 }
 
-/// Where a redirect leads.
+/// The target of a redirect.
 pub(crate) fn target(url: &Url, headers: &HeaderMap) -> Option<Url> {
     url.join(text(headers, &LOCATION)).ok().filter(|_| headers.contains_key(LOCATION))
 }
 
-/// The length of the body, if it is announced, and is that of what we read.
+/// The announced length of the body, unless the body is encoded.
 pub(crate) fn content_length(headers: &HeaderMap) -> Option<usize> {
     text(headers, &CONTENT_LENGTH).parse().ok().filter(|_| encoding(headers).is_none())
 }
 
-/// How the body is encoded, if it is.
+/// The encoding of the body, if any.
 pub(super) fn encoding(headers: &HeaderMap) -> Option<String> {
     let encoding = String::from_utf8_lossy(headers.get(CONTENT_ENCODING)?.as_bytes());
     Some(one_line(&encoding)).filter(|encoding| !matches!(encoding.to_ascii_lowercase().as_str(), "" | "identity"))
 }
 
-/// Seconds only: a date would need a calendar clock, which the core has not.
+/// Reads seconds only: a date needs a calendar clock, which the core does not have.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     text(headers, &RETRY_AFTER).trim().parse().ok().map(Duration::from_secs)
 }

@@ -1,15 +1,14 @@
-//! Cookies for load balancers that find a session's server by one. They are
-//! kept in memory, given back to the origin that set them and to no other, and
-//! bounded. Everything else that cookies are for must not enter.
+//! Cookies for load balancers that route a session by cookie. The jar is bounded, lives
+//! in memory, and returns cookies only to the origin that set them. All other uses of
+//! cookies do not belong here.
 
 use http::header::{HeaderMap, HeaderValue, SET_COOKIE};
 use url::{Origin, Url};
 
-/// All that is kept goes into every request, and servers refuse long headers.
+/// Limits: every request carries the whole jar, and servers refuse long headers.
 const MOST: usize = 32;
 const MOST_BYTES: usize = 8 << 10;
 
-/// The jar.
 #[derive(Debug, Default)]
 pub(crate) struct Cookies {
     origin: Option<Origin>,
@@ -17,7 +16,7 @@ pub(crate) struct Cookies {
 }
 
 impl Cookies {
-    /// Takes what a response from `url` sets.
+    /// Stores the cookies that a response from `url` sets.
     pub(super) fn take(&mut self, url: &Url, headers: &HeaderMap) {
         for value in headers.get_all(SET_COOKIE) {
             let Some((name, value, gone)) = value.to_str().ok().and_then(read) else { continue };
@@ -33,7 +32,7 @@ impl Cookies {
         }
     }
 
-    /// The header for a request to `url`, after what the user has set.
+    /// The `Cookie` header for a request to `url`; the user's own cookies come first.
     pub(super) fn header(&self, url: &Url, user: Option<&HeaderValue>) -> Option<HeaderValue> {
         if self.kept.is_empty() || self.origin.as_ref() != Some(&url.origin()) {
             return None;
@@ -47,7 +46,7 @@ impl Cookies {
     }
 }
 
-/// Name, value, and whether it is to be forgotten.
+/// Name, value, and whether the cookie has expired.
 fn read(text: &str) -> Option<(String, String, bool)> {
     let mut parts = text.split(';');
     let (name, value) = parts.next()?.split_once('=')?;

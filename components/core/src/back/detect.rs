@@ -1,7 +1,7 @@
-//! How a server is spoken to, and how that is found out: with the client's own
-//! first message. It goes as Streamable HTTP has it; a refusal that a server
-//! of 2024-11-05 would give leads to its stream. Credentials that are wanted,
-//! servers that fail and time that runs out decide nothing.
+//! The server's transport, and how the proxy detects it from the client's first message.
+//! The proxy sends the message as Streamable HTTP. If the server refuses it the way a
+//! 2024-11-05 server would, the proxy tries HTTP+SSE. Missing credentials, server errors
+//! and timeouts decide nothing.
 
 use super::call::{Call, State};
 use super::classify::SendMode;
@@ -17,14 +17,13 @@ use crate::time::Time;
 use http::StatusCode;
 use std::time::Duration;
 
-/// What is known of the server.
+/// What the proxy knows about the server.
 #[derive(Debug)]
 pub(crate) enum Link {
-    /// Nothing yet.
     Unknown,
     /// It speaks Streamable HTTP.
     Streamable(Reopenings),
-    /// It speaks HTTP+SSE, or that is being tried.
+    /// It speaks HTTP+SSE, or the proxy is trying that.
     Sse(SseSession),
 }
 
@@ -39,7 +38,7 @@ impl Link {
 }
 
 impl HttpBack {
-    /// The transport, as far as it is known.
+    /// The transport, as far as the proxy knows it.
     pub(crate) fn transport(&self) -> Transport {
         match self.link {
             Link::Unknown => Transport::Auto,
@@ -48,7 +47,7 @@ impl HttpBack {
         }
     }
 
-    /// Sends a message the way the server is spoken to.
+    /// Sends a message over the server's transport.
     pub(super) fn dispatch(&mut self, now: Time, id: CallId, mut call: Call) {
         let Link::Sse(session) = &self.link else { return self.start_as(now, id, call, SendMode::Message) };
         if let Endpoint::Open(url) = &session.endpoint {
@@ -59,8 +58,8 @@ impl HttpBack {
         self.open_stream(now);
     }
 
-    /// How long to wait before a session that has ended, or could not be opened
-    /// again, is opened again; `None`: until it is needed.
+    /// How long to wait before reopening a session that has ended or could not be
+    /// reopened; `None`: until a message needs it.
     pub(crate) fn reopening(&mut self) -> Option<Duration> {
         match &mut self.link {
             Link::Unknown => None,
@@ -68,14 +67,14 @@ impl HttpBack {
         }
     }
 
-    /// The server can be heard on its listening stream.
+    /// The listening stream is open.
     pub(super) fn listening(&mut self, now: Time, call: &Call) {
         if let (Link::Streamable(reopenings), false) = (&mut self.link, call.cursor.opened) {
             reopenings.opened(now);
         }
     }
 
-    /// The session of the listening stream is lost.
+    /// The server has lost the session of the listening stream.
     pub(super) fn listen_lost(&mut self, now: Time, call: Call) {
         if let Link::Streamable(reopenings) = &mut self.link {
             reopenings.lost(now, call.cursor.hint);
@@ -83,15 +82,15 @@ impl HttpBack {
         self.reports.push_back(Report::ListenLost(call.outgoing.session));
     }
 
-    /// A message was answered in the response to it.
+    /// The server answered a message in its own response.
     pub(super) fn found_streamable(&mut self) {
         if matches!(self.link, Link::Unknown) {
             self.link = Link::Streamable(Reopenings::default());
         }
     }
 
-    /// Tries HTTP+SSE if the refusal of a message may mean that. Gives the
-    /// call back if it does not.
+    /// Tries HTTP+SSE if the refusal of a message may mean that. Otherwise returns the
+    /// call.
     pub(super) fn try_sse(&mut self, now: Time, call: Call, failure: &Failure, body: &[u8]) -> Option<Call> {
         let status = failure.data.http_status.and_then(|status| StatusCode::from_u16(status).ok());
         let handshake = call.traits().handshake;

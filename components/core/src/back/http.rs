@@ -1,6 +1,6 @@
-//! The calls under way: what each response, chunk, end or failure leads to.
-//! A call that is to be sent again gets a new id at once and waits under it,
-//! so that no fact about the old exchange can reach it.
+//! The calls under way: what each response, chunk, end or failure leads to. A call that
+//! waits for a retry gets a new id at once, so that facts about the old exchange cannot
+//! reach it.
 
 use super::call::{Call, Exchange, Limits, Reason, State};
 use super::calls::{Calls, Held};
@@ -27,18 +27,17 @@ use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// How much of a body that says why not is read.
+/// How much of a body that explains a refusal to read.
 const LONGEST_REASON: usize = 64 << 10;
 
-/// A longer request is not kept for the case that its answer is "not known".
+/// A longer request is not kept for the case that the answer reports a lost session.
 const LONGEST_REPEAT: usize = 1 << 20;
 
-/// A session id goes into every later request; hosts and servers bound the size
-/// of all headers together.
+/// Every later request carries the session id, and hosts and servers limit the total size
+/// of headers.
 pub(crate) const LONGEST_SESSION_ID: usize = 8 << 10;
 const LONG_SESSION_ID: &str = "its session id is longer than 8192 bytes";
 
-/// The calls.
 #[derive(Debug)]
 pub(crate) struct HttpBack {
     pub(super) config: Config,
@@ -52,53 +51,53 @@ pub(crate) struct HttpBack {
     pub(super) trace: Trace,
 }
 
-/// What the back tells the coordinator.
+/// What the back reports to the coordinator.
 #[derive(Debug)]
 pub(crate) enum Report {
     Start(CallId, Request<Bytes>),
     Stop(CallId),
-    /// The server said this.
+    /// The server sent this message or batch.
     Said(Origin, Parsed),
-    /// The server said something over the limit, and if that can be seen: as the
-    /// answer to this request.
+    /// The server sent a message over the limit. The id is that of the answered request,
+    /// if it is readable.
     TooLong(Option<Id>, Failure),
-    /// The server took a message that needs no answer.
+    /// The server accepted a message that needs no answer.
     Taken(Purpose),
-    /// A message cannot be delivered, or will not be answered.
+    /// The proxy cannot deliver a message, or no answer will come.
     Failed(Purpose, Failure),
-    /// A message was answered by what has been reported, or will not be.
+    /// The body of a response is complete: either an earlier report answered the message,
+    /// or nothing will.
     BodyOver(Box<BodyOver>),
-    /// The server refused with an error of its own.
+    /// The server refused, possibly with its own error.
     Refused(Purpose, Failure, Option<Message>),
-    /// Nothing was heard for too long; the server should stop working on it.
+    /// The silence was too long; the server should stop working on the message.
     Expired(Purpose, Failure),
-    /// The server does not know the session in which this was sent; if there is
-    /// no other, the failure is the answer.
+    /// The server does not know the session of this message. If the proxy cannot replace
+    /// the session, the failure is the answer.
     SessionGone(Outgoing, Failure),
-    /// The session has ended with its stream.
+    /// The session ended with its stream.
     SessionEnded,
-    /// The server does not know the session that its listening stream was for.
+    /// The server does not know the session of its listening stream.
     ListenLost(Arc<SessionContext>),
-    /// The server has been silent for so long that it should be asked for a sign
-    /// of life.
+    /// The server has been silent for so long that the proxy should ping it.
     Idle,
     Note(Note),
 }
 
-/// A response that had only a body, as far as its failure needs it.
+/// The parts of a body response that its failure needs.
 #[derive(Debug)]
 pub(crate) struct BodyOver {
     pub(crate) outgoing: Outgoing,
     pub(crate) status: StatusCode,
-    /// The encoding of the body, where the head named one.
+    /// The encoding of the body, if the head named one.
     pub(crate) encoding: Option<String>,
     pub(crate) beginning: Vec<u8>,
 }
 
-/// Where something came from that the server said.
+/// Where a message from the server came from.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
-    /// The request in whose response it came.
+    /// The request whose response carried it.
     pub(crate) request: Option<RequestKey>,
     /// The session id that the response offers.
     pub(crate) session: Option<HeaderValue>,
@@ -123,7 +122,7 @@ impl HttpBack {
         }
     }
 
-    /// The next thing to tell. The note of a call that is dropped comes before that.
+    /// The next report. The note about a dropped call comes before its `Stop`.
     pub(crate) fn report(&mut self, now: Time) -> Option<Report> {
         if let Some(Report::Stop(id)) = self.reports.front()
             && let Some(note) = self.trace.dropped(now, *id, self.transport())
@@ -133,7 +132,6 @@ impl HttpBack {
         self.reports.pop_front()
     }
 
-    /// Sends a message to the server.
     pub(crate) fn send(&mut self, now: Time, outgoing: Outgoing) {
         if outgoing.purpose == Purpose::Listen {
             return self.listen(now, outgoing);
@@ -146,8 +144,8 @@ impl HttpBack {
         self.dispatch(now, id, call);
     }
 
-    /// Opens the stream for what the server says unasked, instead of the one
-    /// that may still be open. In HTTP+SSE all is said on one stream.
+    /// Opens the listening stream and drops the previous one. HTTP+SSE has a single
+    /// stream for everything.
     fn listen(&mut self, now: Time, outgoing: Outgoing) {
         if matches!(self.link, Link::Sse(_)) {
             return;
@@ -165,7 +163,7 @@ impl HttpBack {
         self.traced(at, note);
     }
 
-    /// Puts the note of an exchange before what the exchange led to.
+    /// Inserts the note about an exchange before the reports that the exchange caused.
     fn traced(&mut self, at: usize, note: Option<Note>) {
         note.into_iter().for_each(|note| self.reports.insert(at, Report::Note(note)));
     }
@@ -199,7 +197,7 @@ impl HttpBack {
                 call.cursor.opened = true;
                 self.keep(id, call.taken(), State::AwaitEvents(Sse::new(self.config.max_message)));
             }
-            // The body may say that the request was not carried out.
+            // The body may say that the server did not execute the request.
             Class::Body if call.outgoing.body.len() <= LONGEST_REPEAT => {
                 self.keep(id, call, State::AwaitBody(status, Vec::new()));
             }
@@ -240,7 +238,7 @@ impl HttpBack {
             return;
         }
         call.cursor.unreached = 0;
-        // A server that sent us there, and is there, is asked there from now on.
+        // After a redirect that worked, send later messages to the new URL directly.
         if call.hops > 0 && (call.mode == SendMode::Message || call.purpose == Some(Purpose::Stream)) {
             self.config.url.clone_from(&call.url);
         }
@@ -252,8 +250,8 @@ impl HttpBack {
         }
     }
 
-    /// Takes a piece of a response, up to the end of the next event in it:
-    /// what that event leads to must happen before the one after it is read.
+    /// Reads a piece of a response up to the end of the next event. The machine must
+    /// handle that event before it reads the next one.
     pub(crate) fn chunk(&mut self, now: Time, id: CallId, chunk: &mut &[u8]) {
         let piece = std::mem::take(chunk);
         let mut whole = Body::Unfinished;
@@ -305,7 +303,7 @@ impl HttpBack {
         }
     }
 
-    /// That many more bytes of a call's request have left.
+    /// The shell has sent `count` more bytes of a request body.
     pub(crate) fn uploaded(&mut self, id: CallId, count: usize) {
         self.calls.change(id, |call| call.uploaded = call.uploaded.saturating_add(count));
     }
@@ -361,9 +359,9 @@ impl HttpBack {
         }
     }
 
-    /// Sends what waits for its turn and gives up what has hit a limit.
-    /// While `paused`, a request's silence is not the server's fault: the client
-    /// owes it an answer, or does not read what it says.
+    /// Sends the calls that are due and gives up those that hit a limit. While `paused`,
+    /// the server is not to blame for a request's silence: the client owes it an answer,
+    /// or does not read its messages.
     pub(crate) fn tick(&mut self, now: Time, paused: bool, pings: bool) {
         self.sse_session_tick(now);
         let due = |deadline: Option<Deadline>| deadline.filter(|deadline| deadline.at <= now);
@@ -384,27 +382,26 @@ impl HttpBack {
         }
     }
 
-    /// With `pings`, an idle server is asked for a sign of life.
+    /// With `pings`, includes the keep-alive.
     pub(crate) fn deadline(&self, pings: bool) -> Option<Deadline> {
         let session = if let Link::Sse(session) = &self.link { session.deadline() } else { None };
         let liveness = self.liveness.deadline().filter(|_| pings);
         earlier(earlier(session, self.calls.deadline()), liveness)
     }
 
-    /// May the response of that call be read? Above the budget for unfinished
-    /// messages only the oldest of them goes on, so that it gets finished.
+    /// May the shell read the response of this call? Above the budget for unfinished
+    /// messages, only the oldest of them continues, so that it finishes.
     pub(crate) fn wants(&self, id: CallId) -> bool {
         let first = || self.calls.iter().find(|(_, call)| call.partial() > 0).map(|(id, _)| id);
         let few = self.calls.held().partial < flow::slack(self.config.max_message);
         self.calls.get(id).is_some() && (few || first() == Some(id))
     }
 
-    /// What the calls hold together.
     pub(crate) fn held(&self) -> Held {
         self.calls.held()
     }
 
-    /// Nothing more is expected of that call.
+    /// Nobody waits for this call any longer.
     pub(crate) fn settle(&mut self, id: CallId) {
         let waits = self.calls.change(id, |call| {
             let waits = call.waiting();
@@ -416,8 +413,8 @@ impl HttpBack {
         }
     }
 
-    /// Nobody waits for the answer to this request any more. Gives the message,
-    /// with what is known of its delivery.
+    /// Nobody waits for the answer to this request any longer. Returns the message with its
+    /// delivery status.
     pub(crate) fn forget(&mut self, request: RequestKey) -> Option<Outgoing> {
         let id = self.calls.of(request)?;
         let call = self.calls.get(id)?;
@@ -427,12 +424,10 @@ impl HttpBack {
         Some(outgoing)
     }
 
-    /// Drops every call.
     pub(crate) fn stop_all(&mut self) {
         self.ids(|_| true).into_iter().for_each(|id| self.stop(id));
     }
 
-    /// Drops a call.
     pub(crate) fn stop(&mut self, id: CallId) {
         if let Some(call) = self.take(id) {
             self.drop_exchange(id, &call);
@@ -487,7 +482,7 @@ impl HttpBack {
     }
 }
 
-/// Why nothing of a response can be used, whatever it brings.
+/// Why the whole response is unusable, if it is.
 fn useless(call: &Call, status: StatusCode, headers: &HeaderMap) -> Option<Failure> {
     if headers.get(SESSION_ID).is_some_and(|offered| offered.len() > LONGEST_SESSION_ID) {
         return Some(Failure::body(status, LONG_SESSION_ID, &[]));
@@ -496,22 +491,22 @@ fn useless(call: &Call, status: StatusCode, headers: &HeaderMap) -> Option<Failu
     stranded.then(|| Failure::stream(None))
 }
 
-/// What a piece makes of a response that is no event stream.
+/// The effect of a piece on a response that is not an event stream.
 enum Body {
     Unfinished,
     Whole(StatusCode, Vec<u8>),
     TooLong,
-    /// Nothing should have come.
+    /// The response should have had no body.
     Unexpected,
 }
 
-/// Takes a piece of a response that is no event stream.
+/// Reads a piece of a response that is not an event stream.
 fn read(call: &mut Call, piece: &[u8], most: usize) -> Body {
     let piece = call.belonging(piece);
     match &mut call.state {
         State::AwaitBody(status, body) if body.len() + piece.len() <= most => {
             body.extend_from_slice(piece);
-            // A body of known length need not wait for its end to be told.
+            // A body of known length is complete without its end being reported.
             if call.length != Some(body.len()) || session_lost::says_lost(*status, body) {
                 return Body::Unfinished;
             }

@@ -1,6 +1,6 @@
-//! Keep-alive: when an idle server is asked for a sign of life. What cuts idle
-//! streams on the way is not known beforehand, so it is learnt from the cuts.
-//! How the server is asked must not enter.
+//! Keep-alive: when to ping an idle server. The proxy does not know the idle timeouts on
+//! the way, so it learns them from the streams that break. How to ping does not belong
+//! here.
 
 use super::classify::SendMode;
 use super::http::HttpBack;
@@ -10,20 +10,20 @@ use crate::route::RequestKey;
 use crate::time::{Deadline, Time, Why};
 use std::time::Duration;
 
-/// A stream that ended after less silence was not cut for it.
+/// A stream that ended after less silence was not cut for being idle.
 const SHORTEST_CUT: Duration = Duration::from_secs(5);
-/// The server is not asked more often than this, unless the user wants it.
+/// Minimum interval between pings, unless the user sets a shorter one.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// The silence of a server, and how much of it is borne.
+/// The server's silence, and how much of it the proxy tolerates.
 #[derive(Debug)]
 pub(crate) struct Liveness {
     mode: KeepAlive,
     /// The shortest silence after which a stream was cut.
     cut: Option<Duration>,
-    /// When the server was last heard, or asked.
+    /// When the server last showed a sign of life, or the proxy last pinged it.
     last: Time,
-    /// Since when it is doubtful that the server can be heard at all.
+    /// Since when the server may be unreachable.
     doubt: Option<Time>,
 }
 
@@ -32,17 +32,17 @@ impl Liveness {
         Self { mode, cut: None, last: now, doubt: None }
     }
 
-    /// The server was heard, or has just been asked.
+    /// The server showed a sign of life, or the proxy has just pinged it.
     pub(super) fn beat(&mut self, now: Time) {
         (self.last, self.doubt) = (now, None);
     }
 
-    /// The server may have become unreachable without a word.
+    /// The server may have become unreachable without notice.
     pub(super) fn doubt(&mut self, now: Time) {
         self.doubt = Some(now);
     }
 
-    /// A stream ended that had been silent since `heard`.
+    /// A stream ended after being silent since `heard`.
     pub(super) fn cut(&mut self, now: Time, heard: Time) {
         let silence = now.since(heard);
         if silence >= SHORTEST_CUT {
@@ -50,7 +50,7 @@ impl Liveness {
         }
     }
 
-    /// When the server is to be asked.
+    /// When to ping the server.
     pub(super) fn deadline(&self) -> Option<Deadline> {
         let regular = match self.mode {
             KeepAlive::Off => return None,
@@ -64,8 +64,8 @@ impl Liveness {
 
 /// Signs of life, of calls and of the server.
 impl HttpBack {
-    /// The server's silence counts from here: about one request, since a sign of
-    /// life came by another mode, or about all, since it was not the server's fault.
+    /// Restarts the count of silence: for one request, because a sign of life came by
+    /// another way, or for all, because the server was not to blame.
     pub(crate) fn touch(&mut self, now: Time, request: Option<RequestKey>) {
         match request.map(|request| self.calls.of(request)) {
             None => self.calls.touch_all(now),
@@ -74,8 +74,8 @@ impl HttpBack {
         }
     }
 
-    /// Time has passed in which nothing could be heard or said: nobody is to
-    /// blame for the silence, and streams may be dead without knowing it.
+    /// The machine was suspended: nobody is to blame for the silence, and streams may be
+    /// dead without notice.
     pub(crate) fn woke(&mut self, now: Time) {
         self.touch(now, None);
         self.liveness.doubt(now);

@@ -1,6 +1,6 @@
-//! The side of the server: calls and their recovery. One state per call, the meaning of
-//! status and content type, repeats and resumption. The client's bytes and the
-//! choice of ids must not enter.
+//! The server side: calls and their recovery, with one state per call, response
+//! classification, retries and resumption. The client's bytes and the choice of ids do
+//! not belong here.
 
 mod call;
 mod calls;

@@ -1,5 +1,5 @@
-//! What becomes of a call that did not simply go well: sent again, resumed,
-//! given up. Every way ends in exactly one report, or in a wait with a time.
+//! What happens to a call that did not succeed at once: the proxy retries it, resumes it,
+//! or gives it up. Every path ends in exactly one report, or in a wait with a deadline.
 
 use super::call::{Call, Cursor, Exchange, Reason, State};
 use super::challenge::challenge;
@@ -17,18 +17,18 @@ use http::{HeaderMap, StatusCode};
 use std::time::Duration;
 use url::Url;
 
-/// Redirects in a row that are followed.
+/// Most redirects to follow in a row.
 const MOST_HOPS: u32 = 5;
 
 impl HttpBack {
-    /// Sends the call again after a wait, under a new id.
+    /// Retries the call after a wait, under a new id.
     pub(super) fn again(&mut self, now: Time, call: Call, wait: Duration, cause: Option<CallError>) {
         self.reports.push_back(Report::Note(Note::CallRepeated { wait, cause }));
         let id = self.new_id();
         self.keep(id, call, State::AwaitRetry(now.after(wait)));
     }
 
-    /// The message or stream belongs elsewhere on the server's origin.
+    /// Follows a redirect to another URL of the server.
     pub(super) fn redirect(&mut self, now: Time, id: CallId, mut call: Call, url: Url, status: StatusCode) {
         self.reports.push_back(Report::Stop(id));
         call.hops += 1;
@@ -41,7 +41,7 @@ impl HttpBack {
         self.start(now, call, mode);
     }
 
-    /// The server asks to come back. It has not carried out the request.
+    /// The server asked to retry later. It has not executed the request.
     pub(super) fn later(&mut self, now: Time, id: CallId, call: Call, wait: Duration, status: StatusCode) {
         self.reports.push_back(Report::Stop(id));
         let budget = call.patience(self.calls.limits()).unwrap_or(Duration::MAX);
@@ -51,7 +51,7 @@ impl HttpBack {
         self.again(now, call, wait, None);
     }
 
-    /// The server does not do what was asked; its body may say why.
+    /// The server refused; its body may say why.
     pub(super) fn refusal(&mut self, now: Time, id: CallId, call: Call, status: StatusCode, headers: &HeaderMap) {
         let reason = Reason { status, challenge: challenge(headers), body: Vec::new() };
         let redirect = Some(status).filter(StatusCode::is_redirection).and(classify::target(&call.url, headers));
@@ -66,7 +66,7 @@ impl HttpBack {
         }
     }
 
-    /// A GET for messages brought no event stream.
+    /// A GET for messages returned no event stream.
     fn no_stream(&mut self, now: Time, call: Call, reason: &Reason) {
         let status = reason.status;
         if call.purpose != Some(Purpose::Listen) {
@@ -76,7 +76,7 @@ impl HttpBack {
         }
         let unknown = status == StatusCode::NOT_FOUND
             || (self.config.quirks.session_gone && session_lost::says_lost(status, &reason.body));
-        // A server that had the stream open may take the new one for a second.
+        // A server that still holds the old stream may refuse the new one as a second.
         let again = match status.as_u16() {
             409 => true,
             400 => call.cursor.opened,
@@ -125,7 +125,7 @@ impl HttpBack {
         self.fail(&call, failure);
     }
 
-    /// A response that was to bring the answer ended or broke without it.
+    /// A response ended or broke before it delivered the answer.
     pub(super) fn stream_over(&mut self, now: Time, mut call: Call, error: Option<CallError>) {
         if call.purpose == Some(Purpose::Listen) {
             return self.reconnect(now, call);
@@ -166,14 +166,15 @@ impl HttpBack {
         self.keep(id, call, State::AwaitReconnect(now.after(wait)));
     }
 
-    /// The server does not know the session; it has not carried out the request.
+    /// The server does not know the session; it has not executed the request.
     pub(super) fn session_gone(&mut self, call: Call, mut failure: Failure) {
         failure.data.phase = Phase::Session;
         let failure = call.outgoing.failure(failure.undelivered());
         self.reports.push_back(Report::SessionGone(call.outgoing, failure));
     }
 
-    /// A body that says so, in a session of which that can be said.
+    /// The body says that the session is gone, and the session had an id that can be
+    /// unknown.
     pub(super) fn says_lost(&self, call: &Call, status: StatusCode, body: &[u8]) -> bool {
         let sent = call.mode == SendMode::Message && call.traits().wants_answer() && !call.outgoing.body.is_empty();
         let possible = call.outgoing.session.named && sent;
@@ -254,15 +255,15 @@ impl HttpBack {
     }
 }
 
-/// A refusal of the listening stream may mean that the server has lost the session.
-/// A stream that was never open tells nothing: many servers have none, and say so
-/// with 404.
+/// A refusal of the listening stream may mean that the server has lost the session. If
+/// the stream was never open, the refusal proves nothing: many servers have no such
+/// stream and answer 404.
 fn may_be_lost(call: &Call, status: StatusCode) -> bool {
     let listened = call.purpose == Some(Purpose::Listen) && call.outgoing.session.named && call.cursor.opened;
     listened && (status == StatusCode::NOT_FOUND || session_lost::may_say(status))
 }
 
-/// Trying again later may help.
+/// Retrying later may help.
 fn passes(status: StatusCode) -> bool {
     let broken = status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED;
     broken || status == StatusCode::TOO_MANY_REQUESTS

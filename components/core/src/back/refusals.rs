@@ -1,33 +1,34 @@
-//! Which refusals of a first message may come from a server that knows only
-//! HTTP+SSE, whose URL for messages is another one. One table, with a row for
-//! each shape that servers are known to have; no state, no time.
+//! Which refusals of a first message may come from a server that speaks only HTTP+SSE and
+//! accepts messages at another URL. One table with a row for each known shape; no state,
+//! no time.
 
 use crate::wire::message::{self, Kind, Message, Parsed};
 use http::StatusCode;
 
-/// A message like this was refused like that: is it worth asking for the event
-/// stream? `handshake`: the message opens a session.
+/// Does this refusal justify a GET for the event stream? `handshake`: the message opens a
+/// session.
 pub(super) fn may_be_sse(handshake: bool, status: StatusCode, body: &[u8]) -> bool {
     let answer = answer(body);
     match status.as_u16() {
-        // The path is there for GET, or not there at all; whatever the body says.
+        // The path accepts only GET, or does not exist; the body does not matter.
         404 | 405 => true,
         400 => answer.is_none_or(|answer| handshake && is_of_transport(&answer)),
         406 | 415 | 501 => answer.is_none(),
-        // Taken, and the answer will not come in this response.
+        // Accepted, but the answer will not come in this response.
         200..=299 => handshake && body.trim_ascii().is_empty(),
         _ => false,
     }
 }
 
-/// The body as an answer of JSON-RPC.
+/// The body as a JSON-RPC response.
 fn answer(body: &[u8]) -> Option<Message> {
     let Ok(Parsed::One(message)) = message::parse(body.to_vec()) else { return None };
     message.valid().ok().filter(|message| matches!(message.kind, Kind::Response { .. }))
 }
 
-/// An error of the transport, not of a server that has understood `initialize`:
-/// it names no request, and its code is one that SDKs give any bad request.
+/// Whether the error comes from the transport rather than from a server that understood
+/// `initialize`: it names no request, and its code is one that SDKs use for any bad
+/// request.
 fn is_of_transport(answer: &Message) -> bool {
     let code = message::member(answer.error(), "code").and_then(|code| code.parse().ok());
     let general = code.is_some_and(|code: i64| matches!(code, -32600 | -32001 | -32000));

@@ -1,34 +1,32 @@
-//! When a lost session is opened again although nobody needs it just now: an idle
-//! client hears what the server says only in a session. Sessions that keep being
-//! lost make the wait grow, and at last one waits for a request.
+//! When to reopen a lost session before a message needs it: an idle client receives the
+//! server's messages only in a session. The wait grows with each session that breaks
+//! soon; after several, the proxy waits for a request.
 
 use crate::backoff;
 use crate::rng::Rng;
 use crate::time::Time;
 use std::time::Duration;
 
-/// A session that lasted this long was no failure.
+/// A session that lasted this long counts as a success.
 const LASTING: Duration = Duration::from_secs(60);
-/// After so many brief sessions in a row the next one waits for a request.
+/// After this many brief sessions in a row, the next one waits for a request.
 const MOST: u32 = 6;
 
-/// The sessions with one server.
 #[derive(Debug, Default)]
 pub(crate) struct Reopenings {
-    /// When the stream of the last one opened, and how many in a row did not last.
+    /// When the last session's stream opened, and how many sessions in a row were brief.
     opened: Time,
     brief: u32,
-    /// How long the last one asked us to stay away.
+    /// How long the server last asked the proxy to wait.
     hint: Option<Duration>,
 }
 
 impl Reopenings {
-    /// The server can be heard.
+    /// The session's stream is open.
     pub(super) fn opened(&mut self, now: Time) {
         self.opened = now;
     }
 
-    /// The session is lost.
     pub(super) fn lost(&mut self, now: Time, hint: Option<Duration>) {
         if now.since(self.opened) >= LASTING {
             self.brief = 0;
@@ -36,7 +34,7 @@ impl Reopenings {
         self.hint = hint;
     }
 
-    /// How long to wait before the next one; `None`: until it is needed.
+    /// How long to wait before the next session; `None`: until a message needs it.
     pub(super) fn next(&mut self, rng: &mut Rng) -> Option<Duration> {
         let tries = self.brief;
         self.brief = tries.saturating_add(1);

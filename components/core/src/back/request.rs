@@ -1,4 +1,4 @@
-//! How a call looks on the wire.
+//! The HTTP request of a call.
 
 use super::call::Call;
 use super::classify::SendMode;
@@ -15,8 +15,8 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
-/// The request of a call in its present state. The protocol's own headers win
-/// over the user's.
+/// Builds the request for the call's current state. The protocol's headers override the
+/// user's.
 pub(super) fn request(config: &Config, cookies: &Cookies, call: &Call) -> Request<Bytes> {
     let (method, body) = match (call.mode, call.purpose) {
         (SendMode::Stream, _) => (Method::GET, Bytes::new()),

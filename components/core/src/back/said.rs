@@ -1,5 +1,5 @@
-//! What the server says, read where it arrives: bytes become messages, and a body
-//! that should be the answer leads to one, or to a failure.
+//! Reads what the server sends: bytes become messages, and a body that should be the
+//! answer becomes an answer or a failure.
 
 use super::call::Call;
 use super::http::{BodyOver, HttpBack, Origin, Report};
@@ -10,11 +10,11 @@ use crate::time::Time;
 use crate::wire::message::{self, Fault, Id, Message, Parsed};
 use http::StatusCode;
 
-/// How much of a body is kept for the case that it is not the answer.
+/// How much of a body to keep in case it is not the answer.
 const BEGINNING: usize = 200;
 
 impl HttpBack {
-    /// Where that comes from which is said in the response to a call.
+    /// The origin of messages in the response to a call.
     pub(super) fn origin(&self, id: CallId) -> Origin {
         self.calls.get(id).map_or(Origin { request: None, session: None }, Call::origin)
     }
@@ -33,13 +33,13 @@ impl HttpBack {
         message::parse(utf8(bytes)).map_err(|bad| bad.fault)
     }
 
-    /// The error of the server's own that a body is.
+    /// Parses a body as a JSON-RPC error of the server.
     pub(super) fn own_error(body: Vec<u8>) -> Option<Message> {
         let Ok(Parsed::One(message)) = message::parse(utf8(body)) else { return None };
         message.valid().ok().filter(|message| !message.error().is_empty())
     }
 
-    /// A body of known length is there, before its response has ended.
+    /// A body of known length is complete before its response has ended.
     pub(super) fn body_whole(&mut self, id: CallId, status: StatusCode, body: Vec<u8>) {
         self.found_streamable();
         let Some(call) = self.calls.get(id) else { return };
@@ -54,7 +54,7 @@ impl HttpBack {
         }
         if body.trim_ascii().is_empty() {
             let failure = Failure::body(status, "there is no answer in it", &[]);
-            // The server may have acted on the message all the same.
+            // The server may still have acted on the message.
             call.outgoing.delivered = Delivered::Maybe;
             let Some(call) = self.try_sse(now, call, &failure, &body) else { return };
             return self.fail(&call, failure);
@@ -64,7 +64,8 @@ impl HttpBack {
         self.reports.extend(reports);
     }
 
-    /// What a body says, and the failure for the case that the answer is not in it.
+    /// Reports for the messages in a body, and for the case that the answer is not among
+    /// them.
     fn answers(&self, call: &Call, status: StatusCode, body: Vec<u8>) -> Vec<Report> {
         let body = if self.config.quirks.byte_order_mark { unmarked(body) } else { body };
         let beginning = body.get(..BEGINNING).unwrap_or(&body).to_vec();
@@ -77,9 +78,9 @@ impl HttpBack {
         std::iter::once(said).chain(call.purpose.map(|_| Report::BodyOver(Box::new(over)))).collect()
     }
 
-    /// What is over the limit in the response to a request is taken for its
-    /// answer; the rest of that response is not read. Elsewhere the answer
-    /// itself says whose it is.
+    /// A message over the limit in a request's response counts as its answer, and the
+    /// proxy does not read the rest of that response. Elsewhere, the id names the
+    /// request.
     pub(super) fn too_long(&mut self, id: CallId, answer: Option<Id>) {
         let failure = Failure::too_long(self.config.max_message);
         let call = self.calls.get(id).filter(|call| call.traits().wants_answer());
@@ -94,20 +95,20 @@ impl HttpBack {
 }
 
 impl BodyOver {
-    /// The failure, if the answer was not in the body.
+    /// The failure for the case that the answer was not in the body.
     pub(crate) fn failure(&self) -> Failure {
         self.outgoing.failure(Failure::body(self.status, &no_answer(self.encoding.as_deref()), &self.beginning))
     }
 }
 
-/// Why nothing in a response is the answer.
+/// Why a response does not contain the answer.
 pub(super) fn no_answer(encoding: Option<&str>) -> String {
     let compressed =
         |encoding| format!("its body is compressed (Content-Encoding: {encoding}), which the proxy did not ask for");
     encoding.map_or_else(|| "its body is not the answer".to_owned(), compressed)
 }
 
-/// A body without the byte order mark that some servers begin it with.
+/// Strips the byte order mark that some servers put before a body.
 fn unmarked(mut body: Vec<u8>) -> Vec<u8> {
     if body.starts_with(b"\xEF\xBB\xBF") {
         body.drain(..3);
@@ -115,7 +116,7 @@ fn unmarked(mut body: Vec<u8>) -> Vec<u8> {
     body
 }
 
-/// Event streams are UTF-8; what is not is replaced, never an error.
+/// Event streams are UTF-8: replace invalid bytes instead of failing.
 fn utf8(bytes: Vec<u8>) -> Vec<u8> {
     String::from_utf8(bytes)
         .map_or_else(|bad| String::from_utf8_lossy(bad.as_bytes()).into_owned().into_bytes(), String::into_bytes)

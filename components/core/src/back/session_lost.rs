@@ -1,18 +1,18 @@
-//! The shapes in which servers say that they do not know a session, beside the
-//! 404 that the protocol has for it. All of them mean: not carried out.
+//! How servers report an unknown session, besides the protocol's 404. Each of these
+//! responses means that the server did not execute the request.
 
 use crate::wire::message::{self, Kind, Parsed};
 use http::StatusCode;
 
-/// How much of a body is looked at; a refusal is short.
+/// Longest body to inspect; a refusal is short.
 const LONGEST: usize = 4096;
 
-/// One shape: the status, and words that the body has, in lower case.
+/// One shape: the status, and words that the body contains, in lower case.
 struct Shape(u16, &'static [&'static str]);
 
 #[rustfmt::skip]
 const SHAPES: &[Shape] = &[
-    // The SDKs of TypeScript and Python, after a restart.
+    // The TypeScript and Python SDKs, after a restart.
     Shape(400, &["no valid session"]),
     Shape(400, &["server not initialized"]),
     // Gateways that map sessions to servers.
@@ -24,7 +24,7 @@ const SHAPES: &[Shape] = &[
     // The Rust SDK.
     Shape(401, &["session not found"]),
     Shape(401, &["session", "expired"]),
-    // HTTP's own word for it.
+    // HTTP's own status for it.
     Shape(410, &[]),
     // Load balancers whose server is gone.
     Shape(503, &["session not found"]),
@@ -35,13 +35,13 @@ const SHAPES: &[Shape] = &[
     Shape(200, &["unknown session"]),
 ];
 
-/// Whether a body with this status can say so.
+/// Whether a response with this status can report a lost session.
 pub(super) fn may_say(status: StatusCode) -> bool {
     SHAPES.iter().any(|Shape(code, _)| *code == status.as_u16())
 }
 
-/// Does a response with this body say that the session is gone? A success
-/// must be an error of JSON-RPC to say so.
+/// Does this response report a lost session? With a success status, the body must be a
+/// JSON-RPC error.
 pub(super) fn says_lost(status: StatusCode, body: &[u8]) -> bool {
     let mut shapes = SHAPES.iter().filter(|Shape(code, _)| *code == status.as_u16()).peekable();
     if body.len() > LONGEST || shapes.peek().is_none() {

@@ -1,7 +1,6 @@
-//! HTTP+SSE of 2024-11-05. One stream names the endpoint for messages and
-//! brings everything that the server says; it *is* the session, and when it
-//! ends, nothing that was sent into it will be answered any more. Streamable
-//! HTTP must not enter.
+//! HTTP+SSE of 2024-11-05. One stream names the endpoint for messages and carries all
+//! messages from the server. The stream *is* the session: when it ends, the server no
+//! longer answers requests sent in it. Streamable HTTP does not belong here.
 
 use super::call::{Call, State};
 use super::classify::{LONGEST_URL, SendMode};
@@ -20,36 +19,35 @@ use http::StatusCode;
 use std::time::Duration;
 use url::Url;
 
-/// How long a message is given whose session ended while it was being posted.
+/// How long to wait for the response to a message if the session ended during its POST.
 const STRANDED: Duration = Duration::from_secs(5);
 
-/// The two endpoints of a server.
 #[derive(Debug, Default)]
 pub(crate) struct SseSession {
     pub(super) endpoint: Endpoint,
-    /// A handshake has been sent over this stream.
+    /// The proxy has sent a handshake over this stream.
     greeted: bool,
     /// A gateway strips the beginning of the path, and the server does not know.
     prefixed: bool,
     pub(super) reopenings: Reopenings,
-    /// What led here, while it is only a guess.
+    /// The attempt that led here, while HTTP+SSE is only a guess.
     guess: Option<Attempt>,
 }
 
-/// Whether messages can be sent.
+/// Whether the proxy can send messages.
 #[derive(Debug, Default)]
 pub(super) enum Endpoint {
     /// There is no stream.
     #[default]
     Closed,
-    /// The stream has until then to name the endpoint.
+    /// The stream must name the endpoint by this time.
     Opening(Time),
-    /// Messages go there.
+    /// Messages go to this URL.
     Open(Url),
 }
 
 impl SseSession {
-    /// A session that is only a guess, for the reason of this attempt.
+    /// A session that is only a guess, based on this attempt.
     pub(super) fn guessed(attempt: Attempt, handshake: bool) -> Self {
         Self { guess: Some(attempt), greeted: handshake, ..Self::default() }
     }
@@ -68,7 +66,7 @@ impl SseSession {
 }
 
 impl HttpBack {
-    /// A handshake wants to go: every session has a stream of its own.
+    /// Prepares for a handshake: every session needs its own stream.
     pub(super) fn renew_stream(&mut self, now: Time) {
         let Link::Sse(session) = &self.link else { return };
         if session.greeted {
@@ -84,7 +82,7 @@ impl HttpBack {
         self.ids(|call| call.purpose == Some(Purpose::Stream)).into_iter().for_each(|id| self.stop(id));
     }
 
-    /// Opens the stream, unless it is there.
+    /// Opens the stream unless it is open.
     pub(super) fn open_stream(&mut self, now: Time) {
         let Link::Sse(session) = &mut self.link else { return };
         if matches!(session.endpoint, Endpoint::Closed) {
@@ -95,7 +93,7 @@ impl HttpBack {
         }
     }
 
-    /// The stream was expected to name the endpoint, or does so.
+    /// Handles an event of the stream. The first one must name the endpoint.
     pub(super) fn stream_event(&mut self, now: Time, id: CallId, event: Event) {
         let Link::Sse(session) = &self.link else { return };
         if event.kind == b"endpoint" {
@@ -137,7 +135,7 @@ impl HttpBack {
         }
     }
 
-    /// The stream brought no endpoint: what waits for it cannot go.
+    /// The stream named no endpoint, so the waiting messages fail.
     pub(super) fn not_opened(&mut self, failure: Failure) {
         let Link::Sse(session) = &mut self.link else { return };
         session.endpoint = Endpoint::Closed;
@@ -157,7 +155,7 @@ impl HttpBack {
         }
     }
 
-    /// The stream could not be opened now; it is tried again, a few times.
+    /// The stream could not be opened; retry a few times.
     pub(super) fn stream_unreached(&mut self, now: Time, mut call: Call, failure: Failure, passing: bool) {
         if !passing || call.cursor.unreached >= self.config.retries {
             return self.not_opened(failure);
@@ -168,7 +166,7 @@ impl HttpBack {
         self.keep(id, call, State::AwaitReconnect(now.after(wait)));
     }
 
-    /// The server has let us wait for its endpoint for too long.
+    /// Checks whether the server has named its endpoint in time.
     pub(super) fn sse_session_tick(&mut self, now: Time) {
         let Link::Sse(session) = &self.link else { return };
         if session.deadline().is_some_and(|deadline| deadline.at <= now) {
@@ -178,7 +176,7 @@ impl HttpBack {
         }
     }
 
-    /// The stream has ended, before or after it named the endpoint.
+    /// The stream ended, before or after it named the endpoint.
     pub(super) fn stream_lost(&mut self, now: Time, stream: &Call, error: Option<CallError>) {
         let Link::Sse(session) = &mut self.link else { return };
         if session.opening() {
@@ -192,8 +190,8 @@ impl HttpBack {
         self.end_session(now, error);
     }
 
-    /// A ping of ours went unanswered: a stream that has said nothing since is
-    /// dead, whether or not anybody told us.
+    /// The server did not answer a keep-alive ping. If the stream has been silent since
+    /// then, it is dead, even without a reported error.
     pub(super) fn ping_lost(&mut self, now: Time, asked: Time) {
         for id in self.ids(|call| call.purpose == Some(Purpose::Stream) && call.heard.max(self.calls.touched()) < asked)
         {
@@ -204,9 +202,9 @@ impl HttpBack {
         }
     }
 
-    /// Nothing that was sent into the session will be answered. What has not
-    /// left, or may go twice, goes into the next one. What is just being posted
-    /// may yet be refused, and then it has not run.
+    /// No message sent in the session will be answered. Messages that have not left, or
+    /// that are safe to repeat, go into the next session. The server may still refuse a
+    /// message that is being posted; then it did not execute it.
     fn end_session(&mut self, now: Time, error: Option<CallError>) {
         if let Link::Sse(session) = &mut self.link {
             (session.endpoint, session.greeted) = (Endpoint::Closed, false);
@@ -231,7 +229,8 @@ impl HttpBack {
             } else {
                 Failure::call(error.unwrap_or(CallError::Reset), "", &call.url)
             };
-            // What is ours, or answers a question, belongs to the session that ended.
+            // The proxy's own messages and answers to questions belong to the ended
+            // session.
             let again = match call.purpose {
                 Some(Purpose::Notification) => true,
                 _ => call.traits().of_client && (call.traits().repeatable || !sent),
@@ -247,8 +246,8 @@ impl HttpBack {
         }
     }
 
-    /// Where a message goes that the named endpoint does not know: a gateway
-    /// may have stripped the beginning of the path that the server is under.
+    /// Another URL for a message that the named endpoint does not know: a gateway may
+    /// have stripped the prefix of the server's path.
     pub(super) fn second_endpoint(&self, call: &Call) -> Option<Url> {
         let Link::Sse(session) = &self.link else { return None };
         let allowed = self.config.quirks.stripped_prefix && !session.prefixed;
@@ -258,7 +257,7 @@ impl HttpBack {
         under_prefix(&self.config.url, &call.url).filter(|url| first && *url != call.url)
     }
 
-    /// A message was taken; where, is the endpoint.
+    /// The server accepted a message at `url`, so that is the endpoint.
     pub(super) fn endpoint_proven(&mut self, url: &Url) {
         let Link::Sse(session) = &mut self.link else { return };
         if let Endpoint::Open(endpoint) = &session.endpoint
@@ -270,7 +269,7 @@ impl HttpBack {
     }
 }
 
-/// The endpoint that the stream at `stream` names. It must be on its origin.
+/// Resolves the endpoint that the stream at `stream` names. It must have the same origin.
 fn resolve(stream: &Url, data: &str) -> Result<Url, String> {
     let url = stream.join(data.trim()).map_err(|_| "the server named an endpoint that is no URL".to_owned())?;
     if url.as_str().len() > LONGEST_URL {
@@ -283,7 +282,7 @@ fn resolve(stream: &Url, data: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// The same path, below the folder that the stream is in.
+/// The endpoint's path, below the folder of the stream.
 fn under_prefix(stream: &Url, endpoint: &Url) -> Option<Url> {
     let (folder, _) = stream.path().rsplit_once('/')?;
     if folder.is_empty() || endpoint.path().starts_with(&format!("{folder}/")) {

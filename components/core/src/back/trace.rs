@@ -1,6 +1,6 @@
-//! A note for every exchange with the server, for whoever asks for them: what was
-//! sent, what came of it, and how long it took. Without that wish nothing is kept
-//! and nothing is looked at. Bodies and credentials must not enter a note.
+//! A note for every exchange with the server, if the user asks for them: what the proxy
+//! sent, the outcome, and how long it took. Otherwise this module stores and inspects
+//! nothing. Notes must not contain bodies or credentials.
 
 use crate::boundary::{CallError, CallId};
 use crate::config::Transport;
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use std::collections::BTreeMap;
 
-/// The exchanges under mode; `None`: nobody asks.
+/// The exchanges under way; `None` if the user does not want notes.
 #[derive(Debug)]
 pub(super) struct Trace(Option<BTreeMap<CallId, Started>>);
 
@@ -44,8 +44,8 @@ impl Trace {
         exchanges.insert(id, started);
     }
 
-    /// A response began. That may be all that is told of it: a GET that succeeds
-    /// goes on for long, and nobody waits for the body of a DELETE.
+    /// A response began. For some responses this is the only note: a successful GET stays
+    /// open for long, and nobody waits for the body of a DELETE.
     pub(super) fn head(&mut self, now: Time, id: CallId, status: StatusCode, transport: Transport) -> Option<Note> {
         let exchanges = self.0.as_mut()?;
         let started = exchanges.get_mut(&id)?;
@@ -96,7 +96,7 @@ impl Started {
     }
 }
 
-/// What kind of message a body is.
+/// The method and id of the message in a body.
 fn message_of(body: &Bytes) -> Option<(String, Option<Id>)> {
     let Ok(Parsed::One(message)) = message::parse(body.to_vec()) else { return None };
     match message.kind {

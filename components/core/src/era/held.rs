@@ -1,5 +1,5 @@
-//! Messages that wait for a session, in the order in which they are to go. What
-//! they wait for must not enter.
+//! Messages that wait for a session, in sending order. Why they wait does not belong
+//! here.
 
 use crate::index::ByNumber;
 use crate::outgoing::Outgoing;
@@ -9,11 +9,11 @@ use crate::timetable::Timetable;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The messages, by their places. New ones come at either end.
+/// The messages by place. New ones join at either end.
 #[derive(Debug)]
 pub(super) struct Held {
     messages: Timetable<i64, Outgoing>,
-    /// The places, in order.
+    /// The occupied places, in order.
     places: BTreeSet<i64>,
     by_request: ByNumber<RequestKey, i64>,
     bytes: usize,
@@ -36,7 +36,7 @@ impl Held {
         self.count() == 0
     }
 
-    /// When the first of them has taken too long.
+    /// When the first held request times out.
     pub(super) fn deadline(&self) -> Option<Deadline> {
         self.messages.first()
     }
@@ -55,12 +55,12 @@ impl Held {
         self.places.first().copied().and_then(|place| self.remove(place))
     }
 
-    /// Takes a request out of its turn.
+    /// Removes a request out of turn.
     pub(super) fn withdraw(&mut self, request: RequestKey) -> Option<Outgoing> {
         self.by_request.get(&request).copied().and_then(|place| self.remove(place))
     }
 
-    /// Takes out the requests that have taken too long.
+    /// Removes the requests that have timed out.
     pub(super) fn overdue(&mut self, now: Time) -> Vec<Outgoing> {
         self.messages.due(now).into_iter().filter_map(|place| self.remove(place)).collect()
     }

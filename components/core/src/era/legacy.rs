@@ -1,6 +1,6 @@
-//! Revisions up to 2025-11-25: the handshake, the session and its headers,
-//! what is held until the session stands, and how a lost session is replaced
-//! without the client noticing. Calls and their fate belong to `back`.
+//! Revisions up to 2025-11-25: the handshake, the session and its headers, the messages
+//! held until the session is open, and how the proxy replaces a lost session without the
+//! client noticing. Calls and their recovery belong to `back`.
 
 use super::cancelled;
 use super::held::Held;
@@ -15,13 +15,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long later messages wait for the server to take `initialized`.
+/// How long later messages wait for the server to accept `initialized`.
 const GREETING: Duration = Duration::from_secs(5);
-/// What is remembered for a new session is bounded by these two.
+/// These two bound the settings remembered for a new session.
 const MOST_SETTINGS: usize = 1000;
 const LONGEST_SETTING: usize = 16 << 10;
-/// A version goes into every later request. One that is longer than any date is
-/// for the client to refuse.
+/// Every later request carries the version. The client has to refuse one that is longer
+/// than any date.
 const LONGEST_VERSION: usize = 64;
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -38,15 +38,16 @@ pub(crate) struct Legacy {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// No handshake yet: messages pass, the server may refuse them.
+    /// No handshake yet: messages pass, and the server may refuse them.
     Fresh,
-    /// `initialize` is with the server; everything else is held.
+    /// The server has `initialize`; everything else is held.
     AwaitInitialize,
-    /// `initialized` is with the server; everything else is held till then.
+    /// The server has `initialized`; everything else is held until this time at the
+    /// latest.
     AwaitInitialized(Time),
     /// Messages pass.
     Open,
-    /// The session is gone; the next message replaces it, or that time does.
+    /// The session is lost. The next message replaces it, or the timer does.
     Lost(Option<Time>),
 }
 
@@ -63,7 +64,7 @@ struct Memory {
     asked: BTreeMap<RequestKey, Message>,
 }
 
-/// How a request of the client ended.
+/// How a client's request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Conclusion {
     /// With a result.
@@ -73,12 +74,12 @@ pub(crate) enum Conclusion {
 }
 
 impl Legacy {
-    /// A request may be held no longer than `limit`.
+    /// `limit` bounds how long a request may be held.
     pub(crate) fn new(limit: Option<Duration>) -> Self {
         Self { phase: Phase::Fresh, session: Arc::default(), memory: Memory::default(), held: Held::new(limit) }
     }
 
-    /// Goes on with a session that another machine had.
+    /// Continues a session that another machine had.
     pub(crate) fn resume(&mut self, known: &Snapshot) {
         self.memory.initialize = one(&known.initialize).map(|message| message.bytes.into());
         self.memory.version.clone_from(&known.version);
@@ -89,39 +90,39 @@ impl Legacy {
         self.phase = Phase::Lost(None);
     }
 
-    /// What [`Legacy::resume`] needs, once a session was opened.
+    /// The input of [`Legacy::resume`], once a session has been opened.
     pub(crate) fn snapshot(&self) -> Option<Snapshot> {
         let initialize = self.memory.initialize.clone().filter(|_| self.session.number > 0)?;
         let settings = self.memory.settings().cloned().collect();
         Some(Snapshot { initialize, version: self.memory.version.clone(), settings })
     }
 
-    /// Replaces a session that is lost, if there is one.
+    /// Replaces the session if it is lost.
     pub(crate) fn reopen(&mut self, route: &mut Route) -> Option<Outgoing> {
         matches!(self.phase, Phase::Lost(_)).then(|| self.reinitialize(route)).flatten()
     }
 
-    /// Puts a message into the session that there is.
+    /// Stamps a message with the current session.
     pub(crate) fn stamped(&self, outgoing: Outgoing) -> Outgoing {
         Outgoing { session: Arc::clone(&self.session), ..outgoing }
     }
 
-    /// There is a session that the server can be told to end.
+    /// The session has an id, so the proxy can ask the server to end it.
     pub(crate) fn named(&self) -> bool {
         self.session.named
     }
 
-    /// That session is the one that there is.
+    /// Whether `session` is the current one.
     pub(crate) fn is_current(&self, session: &SessionContext) -> bool {
         self.session.number == session.number && matches!(self.phase, Phase::Open | Phase::AwaitInitialized(_))
     }
 
-    /// Bytes that wait for the session.
+    /// Bytes of the held messages.
     pub(crate) fn held(&self) -> usize {
         self.held.bytes()
     }
 
-    /// How many messages wait for the session.
+    /// How many messages are held.
     pub(crate) fn waiting(&self) -> usize {
         self.held.count()
     }
@@ -139,7 +140,7 @@ impl Legacy {
         earlier(session, self.held.deadline())
     }
 
-    /// Remembers of a client's request what a new session would need.
+    /// Remembers the parts of a client's request that a new session would need.
     pub(crate) fn requested(&mut self, purpose: Purpose, message: &Message) {
         if let Purpose::Initialize(_) = purpose {
             self.memory = Memory { initialize: Some(message.bytes.clone().into()), ..Memory::default() };
@@ -148,7 +149,7 @@ impl Legacy {
         }
     }
 
-    /// Tells the server not to go on with a request.
+    /// The notification that cancels a request at the server.
     pub(crate) fn cancel(wire: &Id) -> Outgoing {
         Outgoing::new(Purpose::Notification, cancelled(wire))
     }
@@ -160,8 +161,8 @@ impl Legacy {
         conclusion == Conclusion::Succeeded && setting.is_some_and(|message| self.memory.learn(message))
     }
 
-    /// A message wants to go. Returns what may be sent now, which in a lost
-    /// session is the attempt to replace it.
+    /// Admits a message. Returns what to send now; in a lost session, that is the attempt
+    /// to replace it.
     pub(crate) fn admit(&mut self, now: Time, outgoing: Outgoing, route: &mut Route) -> Option<Outgoing> {
         if matches!(outgoing.purpose, Purpose::Initialize(_)) {
             self.phase = Phase::AwaitInitialize;
@@ -187,7 +188,7 @@ impl Legacy {
         }
     }
 
-    /// The next held message that may go now.
+    /// The next held message that may be sent now.
     pub(crate) fn release(&mut self, now: Time, route: &mut Route) -> Option<Outgoing> {
         match self.phase {
             Phase::Fresh | Phase::Open => {
@@ -199,17 +200,17 @@ impl Legacy {
         }
     }
 
-    /// Takes out the held requests that have taken too long.
+    /// Removes the held requests that have timed out.
     pub(crate) fn overdue(&mut self, now: Time) -> Vec<Outgoing> {
         self.held.overdue(now)
     }
 
-    /// Takes a held request out again, if it is held.
+    /// Removes a request if it is held.
     pub(crate) fn withdraw(&mut self, key: RequestKey) -> Option<Outgoing> {
         self.held.withdraw(key)
     }
 
-    /// The server answered `initialize`. Returns the version agreed on.
+    /// The server answered the client's `initialize`. Returns the agreed version.
     pub(crate) fn opened(&mut self, result: &str, session: Option<HeaderValue>) -> Option<String> {
         let version =
             message::text_member(result, "protocolVersion").filter(|version| version.len() <= LONGEST_VERSION);
@@ -222,7 +223,7 @@ impl Legacy {
         version
     }
 
-    /// The server answered our own `initialize` for a lost session.
+    /// The server answered the proxy's own `initialize` for a lost session.
     pub(crate) fn reopened(&mut self, result: &str, session: Option<HeaderValue>, route: &mut Route) {
         self.opened(result, session);
         let greeting = Outgoing::new(Purpose::Initialized, Bytes::from_static(INITIALIZED));
@@ -232,25 +233,27 @@ impl Legacy {
         });
         let own: Vec<Outgoing> = std::iter::once(greeting).chain(restores).collect();
         for outgoing in own.into_iter().rev() {
-            // These open the new session; they are no reason for another one.
+            // These open the new session, so their failure must not trigger another
+            // recovery.
             self.held.push_front(Outgoing { recoveries: 1, ..outgoing });
         }
     }
 
-    /// The client's `initialize` failed. Returns what was held, which cannot go.
+    /// The client's `initialize` failed. Returns the held messages, which cannot be sent.
     pub(crate) fn not_opened(&mut self) -> Vec<Outgoing> {
         self.phase = Phase::Fresh;
         self.held.take_all()
     }
 
-    /// Our own `initialize` failed; it is tried again after `wait`. Returns what
-    /// was held, which cannot go.
+    /// The proxy's own `initialize` failed; it retries after `wait`. Returns the held
+    /// messages, which cannot be sent.
     pub(crate) fn not_reopened(&mut self, now: Time, wait: Option<Duration>) -> Vec<Outgoing> {
         self.phase = Phase::Lost(wait.map(|wait| now.after(wait)));
         self.held.take_all()
     }
 
-    /// The server took `initialized`, or refused it. `true` if that was still awaited.
+    /// The server accepted or refused `initialized`. Returns `true` if the phase still
+    /// awaited that.
     pub(crate) fn greeted(&mut self) -> bool {
         let awaited = matches!(self.phase, Phase::AwaitInitialized(_));
         if awaited {
@@ -259,38 +262,37 @@ impl Legacy {
         awaited
     }
 
-    /// `true` if the server has let `initialized` wait for too long.
+    /// Returns `true` if the server has not accepted `initialized` in time.
     pub(crate) fn tick(&mut self, now: Time) -> bool {
         matches!(self.phase, Phase::AwaitInitialized(at) if at <= now) && self.greeted()
     }
 
-    /// The end: nothing is awaited, and what is held will not go.
+    /// Shutdown: await nothing, and drop the held messages.
     pub(crate) fn end(&mut self) {
         self.phase = Phase::Open;
         self.held.take_all();
     }
 
-    /// The session has ended with the stream that carried it; a new one is
-    /// opened after `wait`.
+    /// The session ended with the stream that carried it; open a new one after `wait`.
     pub(crate) fn ended(&mut self, now: Time, wait: Option<Duration>) {
         if matches!(self.phase, Phase::Open | Phase::AwaitInitialized(_)) && self.memory.initialize.is_some() {
             self.phase = Phase::Lost(wait.map(|wait| now.after(wait)));
         }
     }
 
-    /// A session stands in which the server can be asked.
+    /// A session is open in which the proxy can send requests.
     pub(crate) fn open(&self) -> bool {
         self.phase == Phase::Open && self.memory.initialize.is_some()
     }
 
-    /// Asks the server for a sign of life.
+    /// A keep-alive ping.
     pub(crate) fn ping(&self, route: &mut Route) -> Outgoing {
         let (key, id) = route.open_own(Asked::Upkeep);
         let body = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}}", id.text());
         Outgoing::new(Purpose::KeepAlive(key), body.into_bytes())
     }
 
-    /// The server does not know the session that `outgoing` was sent in.
+    /// The server does not know the session in which `outgoing` was sent.
     pub(crate) fn lost(&mut self, now: Time, mut outgoing: Outgoing, route: &mut Route) -> Recovery {
         // An answer belongs to the session that its question came from.
         let bound = outgoing.purpose == Purpose::Answer;
@@ -327,7 +329,7 @@ fn one(bytes: &Bytes) -> Option<Message> {
     }
 }
 
-/// What messages carry in a session, or between that one and the next.
+/// The headers for messages in a session, or between two sessions.
 fn context(number: u64, id: Option<HeaderValue>, version: Option<HeaderValue>) -> Arc<SessionContext> {
     let named = id.is_some();
     let headers = [(SESSION_ID, id), (PROTOCOL_VERSION, version)];
@@ -335,16 +337,16 @@ fn context(number: u64, id: Option<HeaderValue>, version: Option<HeaderValue>) -
     Arc::new(SessionContext { number, headers, named })
 }
 
-/// What becomes of a message whose session is gone.
+/// What to do with a message whose session is lost.
 #[derive(Debug)]
 pub(crate) enum Recovery {
-    /// It goes at once: the session has been replaced meanwhile.
+    /// Send it at once: the session has already been replaced.
     Resend(Outgoing),
-    /// It is held, and this opens a new session.
+    /// Hold it, and send this to open a new session.
     Reinitialize(Outgoing),
-    /// It is held until the new session stands.
+    /// Hold it until the new session is open.
     Waits,
-    /// It was tried before, or there is no handshake to repeat.
+    /// It was recovered before, or there is no handshake to repeat.
     Impossible(Outgoing),
 }
 

@@ -1,6 +1,5 @@
-//! What a revision of the protocol means: methods, versions, sessions. The
-//! only rooms that know which era a peer speaks. Sockets and retries must not
-//! enter.
+//! The meaning of a protocol revision: methods, versions, sessions. Only these modules
+//! know which era a peer speaks. Sockets and retries do not belong here.
 
 mod held;
 pub(crate) mod legacy;
@@ -10,7 +9,7 @@ pub(crate) use step::{FromClient, FromServer, from_client, from_server};
 
 use crate::wire::message::{self, Id};
 
-/// What a method is to us. Everything else is relayed as it is.
+/// The methods that the proxy handles itself. It relays all others unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Initialize,
@@ -21,12 +20,11 @@ enum Role {
     Plain,
 }
 
-/// A request of this method opens a session.
+/// Whether a request with this method opens a session.
 pub(crate) fn opens_session(method: &str) -> bool {
     role(method) == Role::Initialize
 }
 
-/// The role of a method.
 fn role(method: &str) -> Role {
     match method {
         "initialize" => Role::Initialize,
@@ -38,22 +36,22 @@ fn role(method: &str) -> Role {
     }
 }
 
-/// The versions with sessions, which are all that we serve to HTTP clients.
+/// The versions with sessions. HTTP clients can use only these.
 pub(crate) const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
-/// Whether a POST may carry several messages.
+/// Whether a POST may carry a batch.
 pub(crate) fn batches(version: &str) -> bool {
     version == "2025-03-26"
 }
 
-/// Whether a client can read an event without data. Earlier ones take it for a
-/// broken message.
+/// Whether a client can read an event without data. Clients of earlier versions treat it
+/// as a broken message.
 pub(crate) fn primes(version: &str) -> bool {
     version >= "2025-11-25"
 }
 
-/// What the client is told after its session was replaced: whatever the server
-/// says it would announce may have changed.
+/// The notifications for the client after its session was replaced: every list whose
+/// changes the server announces may have changed.
 pub(crate) fn list_changes(initialized: &str) -> Vec<Vec<u8>> {
     let capabilities = message::member(initialized, "capabilities").unwrap_or_default();
     let announces = |list: &&str| {
@@ -65,14 +63,14 @@ pub(crate) fn list_changes(initialized: &str) -> Vec<Vec<u8>> {
     lists.map(|list| notification(list).into_bytes()).collect()
 }
 
-/// Sending such a request twice does no harm: it only reads, or opens a
-/// session that can be abandoned.
+/// Whether it is safe to send such a request twice: it only reads, or it opens a session
+/// that the proxy can abandon.
 fn repeatable(method: &str) -> bool {
     let reads = ["initialize", "ping", "prompts/get", "resources/read", "completion/complete", "server/discover"];
     method.ends_with("/list") || reads.contains(&method)
 }
 
-/// The token under which progress of this request will be reported.
+/// The token under which the server will report progress of this request.
 pub(crate) fn progress_token(params: &str) -> Option<Id> {
     memchr::memmem::find(params.as_bytes(), b"progressToken")?;
     Id::parse(message::member(message::member(params, "_meta")?, "progressToken")?)
@@ -88,7 +86,7 @@ fn cancelled_request(params: &str) -> Option<Id> {
     Id::parse(message::member(params, "requestId")?)
 }
 
-/// The notification that tells the server not to go on with a request.
+/// The notification that tells the server to stop working on a request.
 fn cancelled(id: &Id) -> Vec<u8> {
     let params = format!("{{\"requestId\":{},\"reason\":\"timed out\"}}", id.text());
     format!("{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{params}}}").into_bytes()

@@ -1,6 +1,6 @@
-//! What a message leads to, in either direction, in revisions up to 2025-11-25: two
-//! tables over the message and the open requests. The state of the session must
-//! not enter, and nothing is carried out here.
+//! What to do with a message, in either direction, in revisions up to 2025-11-25: two
+//! tables over the message and the open requests. They only decide. Session state does
+//! not belong here.
 
 use super::{Role, cancelled_request, progress_token, repeatable, reported_token, role};
 use crate::note::Note;
@@ -9,39 +9,39 @@ use crate::quirks::Quirks;
 use crate::route::{Asked, RequestKey, Route};
 use crate::wire::message::{Id, Kind, Message};
 
-/// Longer progress tokens are passed on, but not remembered.
+/// The proxy relays longer progress tokens, but does not remember them.
 const LONGEST_TOKEN: usize = 256;
 
-/// What becomes of a message of the client.
+/// What to do with a message from the client.
 #[derive(Debug)]
 pub(crate) enum FromClient {
-    /// The server must answer it. `token`: under which it reports progress;
-    /// `repeatable`: sending it twice does no harm.
+    /// The server must answer it. It reports progress under `token`. If `repeatable`, it
+    /// is safe to send the request twice.
     Request { asked: Asked, token: Option<Id>, repeatable: bool },
-    /// The client no longer waits for this request, and the server gets the message.
+    /// The client no longer waits for this request. The server gets the message.
     Cancel(RequestKey),
-    /// The server gets the answer to this question of its own.
+    /// The server gets this answer to its own question.
     Answer(Id),
     /// The server gets it.
     Send(Purpose),
-    /// Nobody gets it.
+    /// Drop it.
     Drop(Note),
 }
 
-/// What becomes of a message of the server.
+/// What to do with a message from the server.
 #[derive(Debug)]
 pub(crate) enum FromServer {
-    /// It answers this request, of the client or of our own.
+    /// It answers this request of the client or the proxy.
     Answer(RequestKey),
-    /// The client is asked. `aside`: the server goes on with other requests.
+    /// Ask the client. `aside`: the server continues with other requests meanwhile.
     Ask { aside: bool },
-    /// The client hears of the progress of this request.
+    /// Report progress of this request to the client.
     Progress(RequestKey),
-    /// The client need not answer this question any more.
+    /// The client no longer needs to answer this question.
     Withdraw(Id),
     /// The client gets it.
     Deliver,
-    /// Nobody waits for this answer. `deliver`: the client gets it all the same.
+    /// Nobody waits for this answer. `deliver`: the client gets it anyway.
     Late { deliver: bool },
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn from_client(message: &Message, route: &Route) -> FromClient {
     }
 }
 
-/// `initialize` cannot be cancelled.
+/// The protocol does not allow a client to cancel `initialize`.
 fn cancellation(message: &Message, route: &Route) -> FromClient {
     let named = cancelled_request(message.params()).and_then(|id| route.by_client(&id));
     match named.map(|key| (key, route.asked(key))) {
@@ -74,7 +74,7 @@ fn cancellation(message: &Message, route: &Route) -> FromClient {
     }
 }
 
-/// `origin` is the request in whose response the message came.
+/// `origin` is the request whose response carried the message.
 pub(crate) fn from_server(message: &Message, origin: Option<RequestKey>, route: &Route, quirks: Quirks) -> FromServer {
     match &message.kind {
         Kind::Response { id } => match answers(id.as_ref(), origin, route, quirks.null_id) {
@@ -100,9 +100,9 @@ pub(crate) fn from_server(message: &Message, origin: Option<RequestKey>, route: 
     }
 }
 
-/// An answer belongs to the open request with its id. Without an id, or with an id
-/// that lost precision in a double, it belongs to the request in whose response it
-/// came. A response to a request of our own needs no id at all.
+/// An answer belongs to the open request with its id. Without an id, or with an id that
+/// lost precision in a double, it belongs to the request whose response carried it. A
+/// response to one of the proxy's own requests needs no id at all.
 fn answers(id: Option<&Id>, origin: Option<RequestKey>, route: &Route, nameless: bool) -> Option<RequestKey> {
     let alike = |own: &Id| id.map_or(nameless, |id| id.same_as_double(own));
     let fits = |own: &Id| route.is_ours(own) || alike(own);

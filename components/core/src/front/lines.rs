@@ -1,5 +1,5 @@
-//! The client on stdio: one message a line, both ways. Lines that are no
-//! message become refusals here, with the id where it can be made out.
+//! The client on stdio: one message per line, in both directions. A line that is not a
+//! message becomes a refusal here, with its id if that is readable.
 
 use crate::failure::{Failure, INVALID_REQUEST, PARSE_ERROR};
 use crate::quirks::Quirks;
@@ -9,14 +9,13 @@ use crate::wire::message::{self, Fault, Id, Kind, Malformed, Message, Parsed};
 use bytes::Bytes;
 use std::borrow::Cow;
 
-/// So many members of a batch are carried out. The requests among the rest are
-/// refused, many in one write: a message of our own for each would take ten
-/// times the memory of the batch.
+/// How many members of a batch the proxy handles. It refuses the requests among the rest,
+/// many in one write: a separate message for each would take ten times the memory of the
+/// batch.
 const MOST_MEMBERS: usize = 1000;
 /// The size of such a write.
 const REFUSALS: usize = 64 << 10;
 
-/// The front for a stdio client.
 #[derive(Debug)]
 pub(crate) struct LineFront {
     lines: Lines,
@@ -25,26 +24,25 @@ pub(crate) struct LineFront {
     quirks: Quirks,
 }
 
-/// A batch that is being read.
 #[derive(Debug)]
 struct Open {
     batch: Batch,
-    /// How many members were read, and how many of them were no messages.
+    /// How many members were read, and how many of them were not messages.
     read: usize,
     bad: usize,
 }
 
-/// What the client said.
+/// What the client sent.
 #[derive(Debug)]
 pub(crate) enum Read {
     Message(Message),
-    /// No message, but its sender waits for an answer.
+    /// Not a message, but its sender waits for an answer.
     Refused(Id, Failure),
     /// Lines that refuse the requests of a batch with too many members.
     Refusals(Vec<u8>),
-    /// No message, and nobody to tell.
+    /// Not a message, and no id to answer.
     Noise(Fault),
-    /// A batch is over, and so many of its members were no messages.
+    /// A batch is over; this many of its members were not messages.
     BadMembers(usize),
 }
 
@@ -58,7 +56,7 @@ impl LineFront {
         self.lines.held()
     }
 
-    /// The next thing the client said in `input`, which is advanced past it.
+    /// Reads the next item from `input` and advances `input` past it.
     pub(crate) fn next(&mut self, input: &mut &[u8]) -> Option<Read> {
         loop {
             if let Some(read) = self.member() {
@@ -71,7 +69,7 @@ impl LineFront {
         }
     }
 
-    /// What the client said last, without ending the line.
+    /// Reads the client's last line, which has no line end.
     pub(crate) fn last(&mut self) -> Option<Read> {
         if let Some(read) = self.member() {
             return Some(read);
@@ -80,7 +78,7 @@ impl LineFront {
         self.take(line).or_else(|| self.member())
     }
 
-    /// What a line says, unless it begins a batch.
+    /// Parses a line. Returns `None` if it begins a batch.
     fn take(&mut self, line: Line<'_>) -> Option<Read> {
         let parsed = match line {
             Line::Whole(bytes) => message::parse(Cow::into_owned(bytes)),
@@ -96,7 +94,7 @@ impl LineFront {
         }
     }
 
-    /// What the next member of the batch says, or what is left to say at its end.
+    /// Reads the next member of the batch, or the summary at its end.
     fn member(&mut self) -> Option<Read> {
         let mut open = self.batch.take()?;
         while open.read < MOST_MEMBERS {
@@ -119,7 +117,7 @@ impl LineFront {
         read(self)
     }
 
-    /// Refuses the next requests of a batch that has too many members.
+    /// Refuses the next requests of a batch with too many members.
     fn refusals(&self, open: &mut Open) -> Vec<u8> {
         let mut lines = Vec::new();
         while lines.len() < REFUSALS {
@@ -139,7 +137,7 @@ impl LineFront {
         lines
     }
 
-    /// A message as a line for the client.
+    /// Writes a message as a line for the client.
     pub(crate) fn line(&self, message: Vec<u8>) -> Bytes {
         Bytes::from(message::to_line(message, self.quirks.line_separators))
     }

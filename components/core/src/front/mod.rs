@@ -1,5 +1,5 @@
-//! The side of the client: its bytes or exchanges ⇄ messages. Retries and the
-//! server's session must not enter.
+//! The client side: converts between the client's bytes or exchanges and messages.
+//! Retries and the server's session do not belong here.
 
 pub(crate) mod http;
 pub(crate) mod lines;
@@ -9,7 +9,7 @@ use crate::rng::Rng;
 use http::HttpFront;
 use lines::LineFront;
 
-/// How the client speaks to the machine.
+/// The client's transport.
 #[derive(Debug)]
 pub(crate) enum Front {
     Lines(LineFront),
@@ -27,7 +27,7 @@ impl Front {
         }
     }
 
-    /// Bytes of the client that are no message yet.
+    /// Bytes from the client that do not form a message yet.
     pub(crate) fn held(&self) -> usize {
         match self {
             Self::Lines(front) => front.held(),

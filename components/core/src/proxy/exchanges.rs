@@ -1,4 +1,4 @@
-//! A client that speaks HTTP: its exchanges, which all belong to one session.
+//! An HTTP client: its exchanges, which all belong to one session.
 
 use super::stage::GOODBYE;
 use super::{Proxy, Stage};
@@ -12,7 +12,7 @@ use crate::wire::message::Id;
 use bytes::Bytes;
 use http::request::Parts;
 
-/// More than this on its way to the server, and nothing more is taken.
+/// With this many calls under way, the proxy refuses new requests.
 const MOST_CALLS: usize = 2048;
 
 impl Proxy {
@@ -57,16 +57,16 @@ impl Proxy {
         }
     }
 
-    /// A client that only listens wants a session to listen to.
+    /// A client that only listens needs a session too.
     fn client_listens(&mut self) {
         if let Some(outgoing) = self.era.reopen(&mut self.route) {
             self.send(outgoing);
         }
     }
 
-    /// The session is over, for the client and then for the server.
+    /// Ends the session, first for the client and then for the server.
     pub(super) fn client_left(&mut self, why: &str) {
-        // What has come of a request is told before the rest is answered.
+        // Deliver finished results before failing the other requests.
         while let Some(report) = self.back.report(self.now) {
             self.reported(report);
         }
@@ -86,7 +86,7 @@ impl Proxy {
         }
     }
 
-    /// A session stands that the client has asked for.
+    /// The session that the client asked for is open.
     pub(super) fn client_session_opened(&mut self, version: Option<&str>, transport: Transport) {
         if let Some(front) = self.http() {
             front.opened(version.map(str::to_owned), transport);
@@ -94,12 +94,12 @@ impl Proxy {
         }
     }
 
-    /// The client left before its session stood, and will not come back.
+    /// The client left before its session was open, and will not return.
     pub(super) fn client_missed_its_session(&self) -> bool {
         matches!(&self.front, Front::Http(front) if front.unknown())
     }
 
-    /// The server may have changed with the session.
+    /// The new session may have different lists.
     pub(super) fn announce_changes(&mut self, initialized: &str) {
         if self.http().is_some() {
             for change in era::list_changes(initialized) {
@@ -108,24 +108,23 @@ impl Proxy {
         }
     }
 
-    /// Whether a session that the server has lost is over for the client too.
+    /// Whether the client's session ends when the server loses its own.
     pub(super) fn ends_with_the_server(&self) -> bool {
         matches!(&self.front, Front::Http(front) if !front.recovers())
     }
 
-    /// Whether a client whose `initialize` failed begins anew elsewhere.
+    /// Whether the client must start a new session after a failed `initialize`.
     pub(super) fn one_session_only(&self) -> bool {
         matches!(self.front, Front::Http(_))
     }
 
-    /// `true` if the client can be told that we leave; one that waits for a
-    /// session is.
+    /// Refuses a waiting `initialize`. Returns `true` if the client speaks HTTP.
     pub(super) fn dismissed(&mut self) -> bool {
         let now = self.now;
         self.http().map(|front| front.dismiss(now)).is_some()
     }
 
-    /// Nobody is written to any more.
+    /// Ends all responses to the client.
     pub(super) fn end_exchanges(&mut self) {
         let now = self.now;
         if let Some(front) = self.http() {
@@ -134,7 +133,7 @@ impl Proxy {
         }
     }
 
-    /// Takes over what the front has to say.
+    /// Collects the outputs of the front.
     pub(super) fn drain_front(&mut self) {
         let Front::Http(front) = &mut self.front else { return };
         self.queue.extend(std::iter::from_fn(|| front.output()));
@@ -150,14 +149,14 @@ impl Proxy {
         }
     }
 
-    /// A question of the server needs no answer any more.
+    /// A question from the server no longer needs an answer.
     pub(super) fn question_over(&mut self, id: &Id) {
         if let Some(front) = self.http() {
             front.answered(id);
         }
     }
 
-    /// The same for all of them.
+    /// The server no longer needs an answer to any question.
     pub(super) fn questions_over(&mut self) {
         if let Some(front) = self.http() {
             front.all_answered();

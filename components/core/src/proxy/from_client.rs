@@ -1,4 +1,4 @@
-//! The way from the client to the server: front ▶ route ▶ era ▶ back.
+//! The path from the client to the server: front ▶ route ▶ era ▶ back.
 
 use super::{Proxy, Stage};
 use crate::boundary::{Output, Side};
@@ -14,8 +14,8 @@ use crate::route::{Asked, LONG_ID, Refusal, RequestKey};
 use crate::wire::message::{self, Id, Kind, Message};
 use bytes::Bytes;
 
-/// While so many notifications and answers have not been taken by the server, the
-/// client is not read: each may hold a connection.
+/// With this many notifications and answers that the server has not accepted, the proxy
+/// stops reading from the client: each may hold a connection.
 pub(super) const MOST_UNTAKEN: usize = 1000;
 
 impl Proxy {
@@ -96,8 +96,8 @@ impl Proxy {
         self.deliver(Outgoing::new(Purpose::Answer, message.with_id(&ask.id)));
     }
 
-    /// The client waits no longer. The server is told, unless it never saw the
-    /// request; an answer that comes all the same is dropped.
+    /// The client cancelled a request. The server gets the notification unless it never
+    /// saw the request. The proxy drops a late answer.
     fn client_cancelled(&mut self, key: RequestKey, message: Message) {
         self.era.concluded(key, Conclusion::Failed);
         if let Some(id) = self.close(key) {
@@ -109,7 +109,7 @@ impl Proxy {
         }
     }
 
-    /// The client will not answer these; the server's silence counts again.
+    /// The client will not answer these questions, so the server's silence counts again.
     pub(super) fn drop_asks(&mut self) -> Vec<Id> {
         if self.route.client_owes() {
             self.back.touch(self.now, None);
@@ -118,8 +118,8 @@ impl Proxy {
         self.route.drop_asks()
     }
 
-    /// The server asks for something that the client cannot be asked. One that
-    /// asks on and on, and takes no answer, gets none.
+    /// Refuses a question that the proxy cannot ask the client. A server that keeps
+    /// asking without accepting answers gets no refusal.
     pub(super) fn refuse_ask(&mut self, id: &Id, why: &str) {
         if self.back.held().untaken >= MOST_UNTAKEN {
             return self.note(Note::AskDropped);

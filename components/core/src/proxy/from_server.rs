@@ -1,4 +1,4 @@
-//! The way from the server to the client: back ▶ era ▶ route ▶ front.
+//! The path from the server to the client: back ▶ era ▶ route ▶ front.
 
 use super::{Proxy, Stage};
 use crate::back::http::{BodyOver, Origin, Report};
@@ -14,11 +14,10 @@ use crate::wire::batch::Batch;
 use crate::wire::message::{Fault, Id, Kind, Message, Parsed};
 use http::{HeaderValue, StatusCode};
 
-/// How much of an answer is shown that is none.
+/// How much of an invalid answer to quote.
 const BEGINNING: usize = 200;
 
-/// So many members of a server's batch are read. Thousands of them are no
-/// answer, but an attack.
+/// How many members of a server's batch to read. Thousands of them are an attack.
 const MOST_MEMBERS: usize = 1000;
 
 impl Proxy {
@@ -104,12 +103,12 @@ impl Proxy {
             Ok(()) => self.write_message(Destination::Question(&id.clone()), message.bytes),
             Err(Refusal::Duplicate) => self.note(Note::RepeatedAsk),
             Err(Refusal::Full) => self.refuse_ask(&id.clone(), "the client has too many open requests"),
-            // To refuse it would be to send the id back.
+            // A refusal would have to send the id back.
             Err(Refusal::LongId) => self.note(Note::AskDropped),
         }
     }
 
-    /// An answer that is none of JSON-RPC's: whoever waits for it gets ours.
+    /// The answer is not valid JSON-RPC: the waiting request gets the proxy's error.
     fn invalid_answer(&mut self, origin: &Origin, message: &Message) {
         self.note(Note::BadMessage(Fault::Shape));
         let named =
@@ -213,7 +212,7 @@ impl Proxy {
         self.failed(purpose, &known.map_or(failure.clone(), |outgoing| outgoing.failure(failure.clone())));
     }
 
-    /// The server's own error, if it gave one, else ours.
+    /// Answers with the server's error if there is one, else with the proxy's.
     fn refused(&mut self, purpose: Purpose, failure: &Failure, error: Option<Message>) {
         let nameless = self.config.quirks.null_id;
         let answers = |error: &Message| matches!(&error.kind, Kind::Response { id } if id.is_some() || nameless);
@@ -265,7 +264,7 @@ impl Proxy {
         }
     }
 
-    /// Our own answer, unless there was one already.
+    /// Answers with the proxy's error, unless the request has an answer already.
     fn answer_with(&mut self, key: RequestKey, failure: &Failure) {
         self.back.forget(key);
         self.era.concluded(key, Conclusion::Failed);
@@ -309,7 +308,8 @@ impl Proxy {
         self.drop_asks();
     }
 
-    /// Without a listening stream an idle client would stay deaf.
+    /// Replaces the session, since an idle client without a listening stream receives
+    /// nothing.
     fn listen_lost(&mut self, session: &SessionContext) {
         if self.era.is_current(session) {
             self.note(Note::SessionLost);
@@ -336,7 +336,7 @@ impl Proxy {
         self.fail_held(held, &failure);
     }
 
-    /// Held or not, a request takes no longer than it may.
+    /// Fails the held requests that exceed the total timeout.
     pub(super) fn fail_overdue(&mut self) {
         let Some(limit) = self.config.total_timeout else { return };
         let what = "the request was not answered within";

@@ -1,4 +1,4 @@
-//! The end of a run: drain what is open, say goodbye to the server, leave.
+//! The end of a run: drain open requests, end the server's session, exit.
 
 use super::Proxy;
 use crate::boundary::Exit;
@@ -11,21 +11,21 @@ use std::time::Duration;
 
 /// How long the server may take to confirm the end of the session.
 pub(super) const GOODBYE: Duration = Duration::from_secs(2);
-/// The same, when whoever told us to stop waits.
+/// The same after a stop, when the user waits.
 const STOPPED_GOODBYE: Duration = Duration::from_secs(1);
-/// The same, when the client cannot be reached any more.
+/// The same when the proxy can no longer reach the client.
 const HURRIED_GOODBYE: Duration = Duration::from_millis(500);
 
-/// Where in its life the machine is.
+/// The stage of the machine's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// The client may speak.
+    /// The client may send messages.
     Running,
-    /// The client has closed its side; open requests are still answered.
+    /// The client closed its side; the proxy still answers open requests.
     Draining(Time),
-    /// The session is being ended.
+    /// The proxy is ending the session.
     Leaving(Time, Exit),
-    /// Nothing more is said.
+    /// The machine has exited.
     Over,
 }
 
@@ -67,7 +67,7 @@ impl Proxy {
         }
     }
 
-    /// `true` if the last open request has been answered just now.
+    /// Leaves if nothing is left to drain. Returns `true` if so.
     pub(super) fn leave_when_done(&mut self) -> bool {
         let done = self.draining() && self.route.idle() && self.era.idle() && self.back.held().busy == 0;
         if done {
@@ -76,7 +76,7 @@ impl Proxy {
         done
     }
 
-    /// Whoever runs the proxy wants it to end now: nothing more is waited for.
+    /// The user wants the proxy to stop now: wait for nothing.
     pub(super) fn stop(&mut self) {
         let soon = self.now.after(STOPPED_GOODBYE);
         match self.stage {
@@ -101,7 +101,7 @@ impl Proxy {
         }
     }
 
-    /// The server has confirmed the end, or will not.
+    /// The server confirmed the end, or will not.
     pub(super) fn said_goodbye(&mut self) {
         if let Stage::Leaving(_, exit) = self.stage {
             self.exit(exit);

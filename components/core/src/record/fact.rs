@@ -1,10 +1,9 @@
-//! An [`Input`] that can be kept: what a recording is read into.
+//! An [`Input`] that owns its data, as read from a recording.
 
 use crate::boundary::{CallError, CallId, ExchangeId, Input, Side, Sink};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 
-/// A fact that owns its bytes.
 #[derive(Debug, Clone)]
 pub struct Fact(pub(super) Form);
 
@@ -25,7 +24,7 @@ pub(super) enum Form {
 }
 
 impl Fact {
-    /// What a machine is told.
+    /// The input for a machine.
     #[must_use]
     pub fn input(&self) -> Input<'_> {
         match &self.0 {

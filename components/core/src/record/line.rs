@@ -1,6 +1,6 @@
-//! The line of a fact: every [`Input`] has exactly one, and comes back from it
-//! as it was. One flat object for all of them, since what reads a line is part
-//! of every component that is shipped, and an object for each would be big.
+//! The recorded line of a fact. Every [`Input`] has exactly one line and is read back
+//! unchanged. All inputs share one flat object: every shipped component contains the
+//! reader, and one object per input would make it big.
 
 use super::fact::{Fact, Form};
 use super::redact::{self, Redactor};
@@ -26,7 +26,7 @@ pub(super) struct Line<'a> {
     uri: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
-    /// Names and values in order: a name may stand there more than once.
+    /// Names and values in order; a name may occur more than once.
     #[serde(skip_serializing_if = "Option::is_none")]
     headers: Option<Vec<(String, Text<'static>)>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ pub(super) struct Line<'a> {
     count: Option<u64>,
 }
 
-/// What kind of fact it is.
+/// The kind of fact.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Word {
@@ -151,7 +151,7 @@ fn given(bytes: Option<Text<'_>>) -> Result<Vec<u8>, &'static str> {
     bytes.map(|text| text.0.into_owned()).ok_or("bytes are missing")
 }
 
-/// A machine with a smaller memory cannot have more than all of it.
+/// Saturates on a machine with a smaller address space.
 pub(super) fn size(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }

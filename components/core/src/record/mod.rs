@@ -1,9 +1,8 @@
-//! The flight recorder: a run as text, one JSON object a line. The first line
-//! says how the machine was made ([`Start`]), each later one is a fact and its
-//! time ([`Fact`]); lines are written by a [`Recorder`] and read by a
-//! [`Reader`]. What is read back makes a machine say what the recorded one
-//! said, byte for byte, but for what `redact` leaves out. Files and streams
-//! must not enter, nor what a reader is shown: both are a shell's.
+//! The flight recorder: a run as text, one JSON object per line. The first line describes
+//! how the machine was made ([`Start`]); each later line is a fact and its time
+//! ([`Fact`]). A [`Recorder`] writes lines and a [`Reader`] reads them. A replayed
+//! machine produces the same output as the recorded one, byte for byte, except for what
+//! `redact` removes. Files, streams and presentation belong to the shells.
 
 mod fact;
 mod line;
@@ -26,14 +25,15 @@ use serde::Serialize;
 use start::Opening;
 use std::fmt;
 
-/// Writes the lines of one run. None of them has an LF at its end or inside.
+/// Writes the lines of one run. No line contains an LF.
 #[derive(Debug, Default)]
 pub struct Recorder {
     redactor: Redactor,
 }
 
 impl Recorder {
-    /// A recorder of a run, and its first line: how the machine was made.
+    /// Starts a recording. Returns the recorder and the first line, which describes the
+    /// machine.
     #[must_use]
     pub fn start(config: &Config, seed: u64, now: Time) -> (Self, String) {
         let mut redactor = Redactor::default();
@@ -41,7 +41,7 @@ impl Recorder {
         (Self { redactor }, written(&opening))
     }
 
-    /// The line of a fact that the machine was told at `now`.
+    /// The line for a fact that the machine handled at `now`.
     pub fn line(&mut self, now: Time, input: &Input<'_>) -> String {
         written(&Line::new(now, input, &mut self.redactor))
     }
@@ -64,7 +64,7 @@ impl Reader {
         Ok((Self { count: 1 }, start))
     }
 
-    /// Reads the line after the last one.
+    /// Reads the next line.
     ///
     /// # Errors
     /// If the line is no fact; a reader can go on after it.
@@ -76,10 +76,10 @@ impl Reader {
     }
 }
 
-/// A line that cannot be read.
+/// A line that the reader cannot parse.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordError {
-    /// Which one; the first is 1.
+    /// The line number, from 1.
     pub line: usize,
     /// What is wrong with it.
     pub reason: String,
@@ -93,7 +93,7 @@ impl fmt::Display for RecordError {
 
 impl std::error::Error for RecordError {}
 
-/// Nothing that is recorded has keys or numbers that JSON cannot hold.
+/// Recorded values have no keys or numbers that JSON cannot represent.
 fn written(line: &impl Serialize) -> String {
     serde_json::to_string(line).unwrap_or_default()
 }

@@ -1,11 +1,10 @@
-//! What a recording leaves out. Of the user's headers only the names are
-//! written. Of other headers only those that the machine reads, and a
-//! few that help to find a fault, keep their values. Session ids become
-//! pseudonyms, the same for the same id. In cookies the value is covered; in
-//! URLs the query's values, the user, and segments of the path that are long
-//! enough for a key: all of them are used as credentials. Bodies are kept, but
-//! for the URL by which an HTTP+SSE server names a session; a shell that
-//! records has to say so.
+//! What a recording leaves out. The user's headers are recorded by name only. Other
+//! headers keep their values only if the machine reads them or they help to find a fault.
+//! Session ids become pseudonyms, the same for the same id. The redactor masks the values
+//! of cookies and, in URLs, the values of the query, the user, and path segments long
+//! enough to be a key: servers use all of them as credentials. Bodies are recorded,
+//! except for the URL in which an HTTP+SSE server names a session; a shell that records
+//! has to tell the user so.
 
 use crate::back::http::LONGEST_SESSION_ID;
 use http::header::{
@@ -18,18 +17,18 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What stands for something left out.
+/// Replaces a removed value.
 pub(super) const REDACTED: &str = "redacted";
-/// The same for a value that is not text, which the machine cannot read either.
+/// Replaces a value that is not text, which the machine cannot read either.
 const NO_TEXT: &[u8] = b"redacted\xff";
-/// A segment of a path that is not shorter may be a key.
+/// A path segment of at least this length may be a key.
 const SHORTEST_KEY: usize = 16;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// The headers whose values are kept.
+/// The headers whose values are recorded.
 const KEPT: [HeaderName; 15] = [
     ACCEPT,
     ALLOW,
@@ -55,7 +54,7 @@ pub(super) struct Redactor {
 }
 
 impl Redactor {
-    /// The headers of a request or a response, with values that anybody may see.
+    /// The headers of a request or a response, redacted.
     pub(super) fn headers(&mut self, headers: &HeaderMap) -> HeaderMap {
         let mut harmless = HeaderMap::with_capacity(headers.len());
         for (name, value) in headers {
@@ -80,9 +79,9 @@ impl Redactor {
         HeaderValue::from_static(REDACTED)
     }
 
-    /// What stands for a session id.
+    /// The pseudonym for a session id.
     pub(super) fn pseudonym(&mut self, id: &HeaderValue) -> HeaderValue {
-        // It is refused, and so must be what stands for it.
+        // The machine refuses such an id and must also refuse its pseudonym.
         if id.len() > LONGEST_SESSION_ID {
             return covered(id, |id| "*".repeat(id.len()));
         }
@@ -94,14 +93,13 @@ impl Redactor {
     }
 }
 
-/// A header whose text is made harmless by `cover`.
+/// A header value, with its text masked by `cover`.
 fn covered(value: &HeaderValue, cover: impl FnOnce(&str) -> String) -> HeaderValue {
     let harmless = value.to_str().ok().and_then(|text| HeaderValue::try_from(cover(text)).ok());
     harmless.or_else(|| HeaderValue::from_bytes(NO_TEXT).ok()).unwrap_or_else(|| HeaderValue::from_static(REDACTED))
 }
 
-/// A cookie as a server sets it: its value is nobody's business, but whether
-/// and for how long it is set.
+/// A `Set-Cookie` value: masks the cookie's value but keeps its attributes.
 fn cookie(text: &str) -> String {
     let (pair, attributes) = text.split_at(text.find(';').unwrap_or(text.len()));
     match pair.split_once('=') {
@@ -110,9 +108,9 @@ fn cookie(text: &str) -> String {
     }
 }
 
-/// A piece of a response body, without the session that is part of the
-/// endpoint which an HTTP+SSE server names (2024-11-05, "HTTP with SSE").
-/// Servers send that event in one piece; one that is cut is kept as it is.
+/// A piece of a response body, without the session in the endpoint that an HTTP+SSE
+/// server names (2024-11-05, "HTTP with SSE"). Servers send that event in one piece; a
+/// split one is recorded unchanged.
 pub(super) fn body(bytes: &[u8]) -> Cow<'_, [u8]> {
     let mut harmless = Cow::Borrowed(bytes);
     for at in memmem::find_iter(bytes, b"endpoint") {
@@ -124,7 +122,7 @@ pub(super) fn body(bytes: &[u8]) -> Cow<'_, [u8]> {
     harmless
 }
 
-/// Where the data stands of an event that this word makes an endpoint.
+/// The range of the data in the endpoint event whose type starts at `at`.
 fn endpoint(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     let (before, rest) = bytes.split_at_checked(at)?;
     let before = before.strip_suffix(b" ").unwrap_or(before).strip_suffix(b"event:")?;
@@ -139,8 +137,8 @@ fn endpoint(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     Some(start..start + length)
 }
 
-/// A URL, absolute or relative, without what may be a credential. It is as long
-/// as the original and leads to the same origin.
+/// A URL, absolute or relative, without possible credentials. It keeps its length and its
+/// origin.
 pub(crate) fn url(text: &str) -> String {
     let (text, fragment) = text.split_at(text.find('#').unwrap_or(text.len()));
     let (place, query) = text.split_at(text.find('?').unwrap_or(text.len()));
@@ -151,7 +149,7 @@ pub(crate) fn url(text: &str) -> String {
     authority + &segments.join("/") + &pairs.join("&") + &fragment
 }
 
-/// Everything up to the path, without user and password; and the path.
+/// Everything before the path, without user and password; and the path.
 fn split_authority(place: &str) -> (String, &str) {
     let is_scheme = |text: &str| !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric());
     let split = place.split_once(':').filter(|(scheme, _)| is_scheme(scheme));
@@ -177,7 +175,7 @@ fn pair(pair: &str) -> String {
     }
 }
 
-/// As many stars as there are bytes.
+/// As many stars as `text` has bytes.
 fn stars(text: &str) -> String {
     "*".repeat(text.len())
 }

@@ -1,4 +1,4 @@
-//! What a session is opened again with, as one line of text.
+//! The session snapshot as one line of text.
 
 use super::text::Text;
 use crate::config::Snapshot;
@@ -42,7 +42,7 @@ impl Snapshot {
         serde_json::to_string(&Form::from(self)).unwrap_or_default()
     }
 
-    /// Reads what [`Snapshot::to_line`] has written.
+    /// Reads a line that [`Snapshot::to_line`] has written.
     #[must_use]
     pub fn from_line(line: &str) -> Option<Self> {
         serde_json::from_str::<Form>(line).ok().map(Self::from)

@@ -1,6 +1,5 @@
-//! The first line: the format's version and how the machine was made. The one
-//! place that knows every setting by name; a setting that is forgotten here
-//! does not compile.
+//! The first line: the format's version and how the machine was made. Only this module
+//! knows every setting by name; a setting missing here does not compile.
 
 use super::redact::{self, REDACTED, Redactor};
 use super::{line, snapshot};
@@ -12,33 +11,33 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What this build writes, and the only one it reads.
+/// The format that this build writes, and the only one that it reads.
 const FORMAT: u32 = 1;
 
 /// How a recorded machine was made.
 #[derive(Debug, Clone)]
 pub struct Start {
-    /// The settings, without what is left out of a recording.
+    /// The settings, redacted.
     pub config: Config,
     /// The seed.
     pub seed: u64,
-    /// When it was made.
+    /// When the machine was made.
     pub now: Time,
-    /// The version of mcp-proxy that made it.
+    /// The version of mcp-proxy that made the recording.
     pub version: String,
 }
 
 impl Start {
-    /// A machine like the recorded one.
+    /// Makes a machine like the recorded one.
     #[must_use]
     pub fn machine(&self) -> Proxy {
         Proxy::new(&self.config, self.seed, self.now)
     }
 }
 
-/// The line: a [`Config`] that can be shown to anybody, and what else a
-/// machine is made of. Times are in milliseconds. A setting that is added after
-/// a release needs a default, so that older recordings can still be read.
+/// The line: a redacted [`Config`], and the machine's other inputs. Times are in
+/// milliseconds. A setting added after a release needs a default, so that later
+/// builds can still read older recordings.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Opening {
@@ -74,7 +73,7 @@ fn yes() -> bool {
     true
 }
 
-/// An [`HttpTransport`]; the session under its pseudonym.
+/// An [`HttpTransport`] with the pseudonym of its session.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HttpForm {
@@ -139,7 +138,7 @@ impl HttpForm {
 
 impl Opening {
     pub(super) fn new(config: &Config, seed: u64, now: Time, redactor: &mut Redactor) -> Self {
-        // Every setting by its name: one that is forgotten does not compile.
+        // Name every setting: one that is missing does not compile.
         let Config {
             url,
             transport,
@@ -265,7 +264,7 @@ struct QuirksForm {
 }
 
 pub(super) fn parse(line: &str) -> Result<Start, String> {
-    /// What every version of the format has.
+    /// The member that every version of the format has.
     #[derive(Deserialize)]
     struct Version {
         #[serde(rename = "mcp-proxy-record")]

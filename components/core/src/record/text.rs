@@ -1,6 +1,6 @@
-//! Bytes as JSON: a string where they are UTF-8. Where they are not, a list of
-//! strings, text and hexadecimal digits by turns, so that what is text stays
-//! readable. Both come back as the same bytes.
+//! Bytes as JSON: a string if they are UTF-8, otherwise a list of strings that alternates
+//! between text and hexadecimal digits, so that text stays readable. Both forms restore
+//! the same bytes.
 
 use serde::de::{Error, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -62,7 +62,7 @@ impl<'de> Visitor<'de> for Bytes {
     }
 }
 
-/// The bytes that these digits spell.
+/// Parses hexadecimal digits.
 fn parse(digits: &str) -> Option<Vec<u8>> {
     let pairs = digits.as_bytes().chunks(2).map(|pair| match pair {
         [high, low] => Some(digit(*high)? << 4 | digit(*low)?),

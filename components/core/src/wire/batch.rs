@@ -1,23 +1,22 @@
-//! A batch of revision 2025-03-26: its members are read one at a time from the
-//! bytes as they came. A member costs two bytes of JSON and a hundred times
-//! that as a message, so a batch is never taken apart as a whole; whoever reads
-//! it decides how many members are enough.
+//! A batch of revision 2025-03-26, read one member at a time from the original bytes. A
+//! member takes two bytes as JSON and a hundred times that as a message, so nothing here
+//! parses the whole batch. The caller decides how many members are enough.
 
 use super::message::{Fault, Malformed, Message, parse_one};
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-/// The members that have not been read.
+/// The unread members.
 #[derive(Debug, Clone)]
 pub struct Batch {
     /// A JSON array.
     bytes: Vec<u8>,
-    /// Where the next member is looked for.
+    /// Where to look for the next member.
     at: usize,
 }
 
 impl Batch {
-    /// Takes a text that begins with `[`.
+    /// Accepts a text that begins with `[`.
     pub(super) fn new(bytes: Vec<u8>) -> Result<Self, Malformed> {
         let fault = |fault| Malformed { id: None, fault };
         if serde_json::from_slice::<IgnoredAny>(&bytes).is_err() {
@@ -31,8 +30,7 @@ impl Batch {
         Ok(batch)
     }
 
-    /// What follows the last member that was read, from the next one on; empty
-    /// at the end.
+    /// The text from the next member on; empty at the end.
     fn rest(&self) -> &[u8] {
         let rest = self.bytes.get(self.at..).unwrap_or_default().trim_ascii_start();
         let rest = rest.strip_prefix(b",").unwrap_or(rest).trim_ascii_start();
@@ -48,7 +46,7 @@ impl Iterator for Batch {
         let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<&RawValue>();
         let member = values.next()?.ok()?.get().as_bytes();
         let left = rest.len() - values.byte_offset();
-        // Only an object can be a message, and only that is worth a copy.
+        // Copy only objects: nothing else can be a message.
         let read = match member.first() {
             Some(b'{') => parse_one(member.to_vec()),
             _ => Err(Malformed { id: None, fault: Fault::Shape }),

@@ -1,10 +1,9 @@
-//! The three ways in which every wire case runs: whole, byte by byte, and cut
-//! at random places. A reader that gives the same pieces for all of them keeps
-//! the chunk law.
+//! The three ways to run every wire case: whole, byte by byte, and cut at random places.
+//! A reader that returns the same pieces for all of them keeps the chunk law.
 
 use crate::rng::Rng;
 
-/// All the ways to cut `bytes` that a table case is tried with.
+/// All the cuts of `bytes` to test.
 pub(crate) fn cuts(bytes: &[u8]) -> Vec<Vec<&[u8]>> {
     let mut ways = vec![vec![bytes], bytes.chunks(1).collect()];
     let mut rng = Rng::new(bytes.len() as u64);

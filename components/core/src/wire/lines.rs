@@ -1,28 +1,27 @@
-//! Newline framing of stdio: bytes in, lines out, bounded. A line is lent from
-//! the input when it lies in one piece there. CRLF, blank lines and a leading
-//! byte order mark are tolerated. What a line means is not known here.
+//! Newline framing of stdio: bytes in, lines out, bounded. A line that is contiguous in
+//! the input is borrowed from it. The reader tolerates CRLF, blank lines and a leading
+//! byte order mark. The meaning of a line does not belong here.
 
 use crate::wire::message::Id;
 use crate::wire::scan::Scan;
 use std::borrow::Cow;
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
-/// What may stand around a line and does not count: the mark and a CR.
+/// Bytes around a line that do not count: the mark and a CR.
 const AROUND: usize = BOM.len() + 1;
 
 /// Splits a byte stream into lines.
 #[derive(Debug)]
 pub(crate) struct Lines {
-    /// The beginning of a line whose end has not come. At most `max`
-    /// and what may stand around it.
+    /// The beginning of a line whose end has not arrived. At most `max` + `AROUND` bytes.
     partial: Vec<u8>,
-    /// Set while the rest of a line over the limit is passed over.
+    /// Set while the reader skips the rest of a line over the limit.
     over: Option<Scan>,
     first: bool,
     max: usize,
-    /// Blank lines and a CR before the end do not count.
+    /// Ignores blank lines and a CR before the line end.
     lenient: bool,
-    /// A byte order mark before the first line does not count.
+    /// Ignores a byte order mark before the first line.
     marked: bool,
 }
 
@@ -31,7 +30,7 @@ pub(crate) struct Lines {
 pub(crate) enum Line<'a> {
     /// A line that is not blank.
     Whole(Cow<'a, [u8]>),
-    /// A line over the limit; its bytes are gone.
+    /// A line over the limit, whose bytes were dropped.
     TooLong(Option<Id>),
 }
 
@@ -40,13 +39,13 @@ impl Lines {
         Self { partial: Vec::new(), over: None, first: true, max, lenient, marked }
     }
 
-    /// Bytes held back until a line ends.
+    /// Bytes held until a line ends.
     pub(crate) fn held(&self) -> usize {
         self.partial.len()
     }
 
-    /// The next line of `input`, which is advanced past it; `None` when the
-    /// rest of `input` ends no line (it is then kept).
+    /// Reads the next line of `input` and advances `input` past it. Returns `None` if the
+    /// rest of `input` ends no line; the reader then keeps the rest.
     pub(crate) fn next<'a>(&mut self, input: &mut &'a [u8]) -> Option<Line<'a>> {
         while let Some(end) = memchr::memchr(b'\n', input) {
             let (piece, rest) = input.split_at(end);
@@ -60,7 +59,7 @@ impl Lines {
         None
     }
 
-    /// What stands after the last line end, once no more bytes will come.
+    /// The text after the last line end, once no more bytes will come.
     pub(crate) fn last(&mut self) -> Option<Line<'static>> {
         self.finish_with(&[], true)
     }

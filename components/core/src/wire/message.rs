@@ -1,7 +1,7 @@
-//! JSON-RPC messages: the envelope is scanned once, the bytes stay as they
-//! came. Ids keep their type and spelling. Also here: the few edits that a
-//! relayed message may see, and how an error of our own is written. What a
-//! method means is not known here.
+//! JSON-RPC messages: one scan of the envelope, and the bytes stay unchanged. Ids keep
+//! their type and spelling. This module also has the few edits that the proxy makes to
+//! relayed messages, and writes the proxy's own errors. The meaning of methods does not
+//! belong here.
 
 use crate::wire::batch::Batch;
 use crate::wire::scan::Scan;
@@ -20,31 +20,31 @@ const VERSION: &str = "\"jsonrpc\":\"2.0\"";
 #[derive(Debug, Clone)]
 pub struct Id {
     text: Arc<str>,
-    /// The canonical spelling, where it is not the given one.
+    /// The canonical spelling, if it differs from `text`.
     key: Option<Arc<str>>,
 }
 
 impl Id {
-    /// Reads a string or a number as it stands in JSON.
+    /// Parses a string or a number in JSON.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let key = if text.starts_with('"') { string_key(text)? } else { number_key(text)? };
         Some(Self { key: (*key != *text).then(|| key.into()), text: text.into() })
     }
 
-    /// A string id of this name, which must need no escapes.
+    /// A string id with this name, which must need no escapes.
     pub(crate) fn named(name: &str) -> Self {
         Self { text: format!("\"{name}\"").into(), key: None }
     }
 
-    /// The id as JSON, in the spelling of whoever made it.
+    /// The id as JSON, in the original spelling.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Both are numbers, and the same one in double precision, which is all
-    /// that some peers have.
+    /// Whether both are numbers and equal in double precision, which is all that some
+    /// peers support.
     pub(crate) fn same_as_double(&self, other: &Self) -> bool {
         let double = |id: &Self| id.text.parse::<f64>().ok();
         double(self).is_some() && double(self) == double(other)
@@ -85,7 +85,8 @@ fn string_key(text: &str) -> Option<Cow<'_, str>> {
     serde_json::to_string(&plain).ok().map(Cow::Owned)
 }
 
-/// A number beyond a double is known by its spelling alone.
+/// The canonical spelling of a number. Integers, and numbers outside the range of a
+/// double, keep their own spelling.
 fn number_key(text: &str) -> Option<Cow<'_, str>> {
     let numeric = text.starts_with(|first: char| first == '-' || first.is_ascii_digit());
     if !numeric || serde_json::from_str::<IgnoredAny>(text).is_err() {
@@ -96,12 +97,11 @@ fn number_key(text: &str) -> Option<Cow<'_, str>> {
     Some(double.map_or(Cow::Borrowed(text), |double| Cow::Owned(format!("{double}"))))
 }
 
-/// One message and where its parts stand in it.
+/// One message and the positions of its parts.
 #[derive(Debug, Clone)]
 pub struct Message {
-    /// The message as it came: one valid JSON object.
+    /// The original message: one valid JSON object.
     pub bytes: Vec<u8>,
-    /// What it is.
     pub kind: Kind,
     id_at: Range<usize>,
     params_at: Range<usize>,
@@ -115,37 +115,36 @@ pub struct Message {
 pub enum Kind {
     /// Wants an answer.
     Request {
-        /// Whose answer.
+        /// The id for the answer.
         id: Id,
-        /// What to do.
+        /// The method.
         method: Box<str>,
     },
-    /// Wants none.
+    /// Wants no answer.
     Notification {
-        /// What happened.
+        /// The method.
         method: Box<str>,
     },
-    /// Answers a request; servers leave the id out, or null, where they could
-    /// not read it.
+    /// Answers a request. Servers omit the id, or send null, if they could not read it.
     Response {
         /// The request it answers.
         id: Option<Id>,
     },
 }
 
-/// What a piece of JSON turned out to be.
+/// The result of parsing a piece of JSON.
 #[derive(Debug)]
 pub enum Parsed {
     /// One message.
     One(Message),
-    /// A batch, as revision 2025-03-26 has it.
+    /// A batch, as in revision 2025-03-26.
     Batch(Batch),
 }
 
-/// Not a message.
+/// A text that is not a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malformed {
-    /// The request that is to be told, if its id can be made out.
+    /// The id of the request to answer, if it is readable.
     pub id: Option<Id>,
     /// What is wrong with it.
     pub fault: Fault,
@@ -158,7 +157,7 @@ pub enum Fault {
     Encoding,
     /// Not JSON.
     Syntax,
-    /// JSON, but no JSON-RPC message.
+    /// JSON, but not a JSON-RPC message.
     Shape,
     /// A batch without messages.
     EmptyBatch,
@@ -182,15 +181,15 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// A member that is there counts even if it is null.
+/// Counts a member as present even if it is null.
 fn present<'a, D: Deserializer<'a>>(value: D) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(value).map(Some)
 }
 
-/// Reads one line, event or body.
+/// Parses one line, event or body.
 ///
 /// # Errors
-/// If it is not JSON-RPC; the error carries the id where one can be made out.
+/// If it is not JSON-RPC; the error carries the id if it is readable.
 pub fn parse(bytes: Vec<u8>) -> Result<Parsed, Malformed> {
     let Ok(text) = std::str::from_utf8(&bytes) else { return Err(malformed(&bytes, Fault::Encoding)) };
     if text.trim_start().starts_with('[') {
@@ -226,37 +225,37 @@ fn malformed(bytes: &[u8], fault: Fault) -> Malformed {
     Malformed { id: Scan::of(bytes).request_id(), fault }
 }
 
-/// Where `part`, a piece of `text`, stands in it.
+/// The position of `part`, a piece of `text`.
 fn span(text: &str, part: &str) -> Range<usize> {
     let start = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
     start..start + part.len()
 }
 
 impl Message {
-    /// The raw `params`, or nothing.
+    /// The raw `params`, or an empty string.
     #[must_use]
     pub fn params(&self) -> &str {
         self.part(&self.params_at)
     }
 
-    /// The raw `result`, or nothing.
+    /// The raw `result`, or an empty string.
     #[must_use]
     pub fn result(&self) -> &str {
         self.part(&self.result_at)
     }
 
-    /// The raw `error`, or nothing.
+    /// The raw `error`, or an empty string.
     #[must_use]
     pub fn error(&self) -> &str {
         Some(self.part(&self.error_at)).filter(|error| *error != "null").unwrap_or_default()
     }
 
-    /// The message as JSON-RPC 2.0 has it, if it can be made of this one: with its
-    /// version, and an answer with either a result or an error that has a code and
-    /// a message. What is right already stays as it is, to the byte.
+    /// Repairs the message to conform to JSON-RPC 2.0 if possible: with its version, and
+    /// an answer with either a result or an error that has a code and a message. A valid
+    /// message keeps every byte.
     ///
     /// # Errors
-    /// An answer whose error is not one of JSON-RPC, as it came.
+    /// Returns an answer unchanged if its error is not a JSON-RPC error.
     pub fn valid(self) -> Result<Self, Box<Self>> {
         if let Kind::Response { id } = &self.kind {
             let (name, part) = self.outcome();
@@ -282,7 +281,7 @@ impl Message {
         parse_one(bytes).map_err(|_| Box::new(self))
     }
 
-    /// What an answer says: the name and the raw value.
+    /// The outcome of an answer: the member's name and its raw value.
     fn outcome(&self) -> (&'static str, &str) {
         if self.error().is_empty() { ("result", self.result()) } else { ("error", self.error()) }
     }
@@ -291,9 +290,9 @@ impl Message {
         self.bytes.get(at.clone()).and_then(|part| std::str::from_utf8(part).ok()).unwrap_or_default()
     }
 
-    /// The message with this id in this spelling. Where none stood (servers
-    /// leave it out, or null, in the bodies of HTTP errors), the response is
-    /// written anew around its raw error or result.
+    /// The message with this id in this spelling. If it had no id (servers omit it, or
+    /// send null, in the bodies of HTTP errors), this writes a new response around the
+    /// raw error or result.
     #[must_use]
     pub fn with_id(self, id: &Id) -> Vec<u8> {
         if self.id_at.is_empty() || matches!(self.kind, Kind::Response { id: None }) {
@@ -308,7 +307,7 @@ impl Message {
     }
 }
 
-/// An error of JSON-RPC: an object with an integer code and a text.
+/// Whether the value is a JSON-RPC error: an object with an integer code and a text.
 fn is_error(error: &str) -> bool {
     #[derive(Deserialize)]
     struct Error<'a> {
@@ -320,8 +319,7 @@ fn is_error(error: &str) -> bool {
     error.starts_with('{') && serde_json::from_str::<Error<'_>>(error).is_ok()
 }
 
-/// The member `name` of a raw object, raw. Of an object with many members only
-/// that one is kept.
+/// The raw member `name` of a raw object. Only that member is kept in memory.
 #[must_use]
 pub fn member<'a>(object: &'a str, name: &str) -> Option<&'a str> {
     let mut json = serde_json::Deserializer::from_str(object);
@@ -330,7 +328,7 @@ pub fn member<'a>(object: &'a str, name: &str) -> Option<&'a str> {
     found.map(RawValue::get)
 }
 
-/// Reads the member of this name; of several, the last.
+/// Reads the member with this name; of several, the last.
 struct Member<'n>(&'n str);
 
 impl<'de> Visitor<'de> for Member<'_> {
@@ -353,7 +351,7 @@ impl<'de> Visitor<'de> for Member<'_> {
     }
 }
 
-/// The name of a member, lent where it has no escapes.
+/// The name of a member, borrowed if it has no escapes.
 #[derive(Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -363,9 +361,9 @@ pub fn text_member(object: &str, name: &str) -> Option<String> {
     serde_json::from_str(member(object, name)?).ok()
 }
 
-/// Makes a message fit for a line of stdio: raw CR and LF can only stand
-/// between tokens and go; U+2028 and U+2029 can only stand in strings and are
-/// escaped, since some readers take them for line ends. Adds the line end.
+/// Formats a message as a line for stdio, with the line end. Raw CR and LF can occur only
+/// between tokens, so this removes them. U+2028 and U+2029 can occur only in strings;
+/// with `separators`, this escapes them, since some readers treat them as line ends.
 #[must_use]
 pub fn to_line(mut bytes: Vec<u8>, separators: bool) -> Vec<u8> {
     if memchr::memchr2(b'\n', b'\r', &bytes).is_some() {
@@ -378,7 +376,7 @@ pub fn to_line(mut bytes: Vec<u8>, separators: bool) -> Vec<u8> {
     bytes
 }
 
-/// Whether it stands on several lines.
+/// Whether the JSON spans several lines.
 #[must_use]
 pub(crate) fn is_pretty(bytes: &[u8]) -> bool {
     memchr::memchr(b'\n', bytes).is_some()
@@ -419,7 +417,7 @@ fn error_body<D: Serialize>(code: i64, message: &str, data: Option<&D>) -> Strin
     serde_json::to_string(&Body { code, message, data }).unwrap_or_default()
 }
 
-/// Writes an error response to what may have no id that can be made out.
+/// Writes an error response, without an id if none was readable.
 #[must_use]
 pub(crate) fn write_refusal<D: Serialize>(id: Option<&Id>, code: i64, message: &str, data: Option<&D>) -> Vec<u8> {
     match id {

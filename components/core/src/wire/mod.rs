@@ -1,6 +1,6 @@
-//! Bytes ⇄ pieces. Framing, size bounds and partial input live here, and the
-//! envelope scan of JSON-RPC messages. Time, peers, sessions, MCP semantics
-//! and [`Output`](crate::Output) must not enter.
+//! Bytes ⇄ pieces: framing, size limits, partial input, and the envelope scan of JSON-RPC
+//! messages. Time, peers, sessions, MCP semantics and [`Output`](crate::Output) do not
+//! belong here.
 
 pub mod batch;
 #[cfg(test)]

@@ -1,13 +1,12 @@
-//! Finds the `id` of a JSON-RPC message whose bytes are not kept, because the
-//! message is too long, or not trusted, because it is broken. It reads byte by
-//! byte, holds a few hundred bytes at most, and never fails.
+//! Finds the `id` of a JSON-RPC message that is too long to keep, or broken. The scan
+//! reads byte by byte, holds at most a few hundred bytes, and never fails.
 
 use crate::wire::message::Id;
 
-/// Longest member name or id that is looked at.
+/// Longest member name or id to inspect.
 const LONGEST: usize = 300;
 
-/// The incremental scan: feed it a message's bytes in order.
+/// An incremental scan: feed it a message's bytes in order.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
     depth: u32,
@@ -21,7 +20,7 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
-    /// The scan of a message that is at hand as a whole.
+    /// Scans a complete message.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         let mut scan = Self::default();
         scan.feed(bytes);
@@ -34,12 +33,12 @@ impl Scan {
         }
     }
 
-    /// The id, if the message asks for an answer as far as it was seen.
+    /// The id, if the scanned part is a request.
     pub(crate) fn request_id(self) -> Option<Id> {
         self.id.filter(|_| self.has_method)
     }
 
-    /// The id, if the message is an answer as far as it was seen.
+    /// The id, if the scanned part is an answer.
     pub(crate) fn answer_id(self) -> Option<Id> {
         self.id.filter(|_| !self.has_method)
     }

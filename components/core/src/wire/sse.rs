@@ -1,12 +1,12 @@
-//! The event stream format of the HTML standard (server-sent events), read
-//! incrementally and within bounds. Bytes in, events out; a value of `data`
-//! goes from the chunk straight into the event, so a big message is copied
-//! once. What an event means to MCP is not known here.
+//! The event stream format of the HTML standard (server-sent events), read incrementally
+//! and within limits. Bytes in, events out. A value of `data` goes from the chunk
+//! straight into the event, so a big message is copied once. The meaning of events in MCP
+//! does not belong here.
 
 use crate::wire::message::Id;
 use crate::wire::scan::Scan;
 
-/// Longest value of `event`, `id` or `retry` that is looked at.
+/// Longest value of `event`, `id` or `retry` to read.
 const LONGEST_VALUE: usize = 4096;
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
@@ -14,9 +14,9 @@ const BOM: &[u8] = b"\xEF\xBB\xBF";
 #[derive(Debug)]
 pub(crate) struct Sse {
     line: Line,
-    /// How many bytes of a leading byte order mark have been seen.
+    /// How many bytes of a leading byte order mark have arrived.
     bom: Option<usize>,
-    /// The last byte was CR: an LF now belongs to it.
+    /// The last byte was CR: an LF after it belongs to the same line end.
     after_cr: bool,
     /// `None` until the block has a `data` field.
     data: Option<Vec<u8>>,
@@ -29,14 +29,14 @@ pub(crate) struct Sse {
     max: usize,
 }
 
-/// What is known of the line being read.
+/// The state of the current line.
 #[derive(Debug)]
 enum Line {
-    /// Its field name so far.
+    /// The field name so far.
     Name(Vec<u8>),
     /// The value of a small field so far.
     Small(Field, Vec<u8>),
-    /// In the value of `data`; a space may still have to be dropped.
+    /// In the value of `data`; `start`: a leading space is still to be dropped.
     Data { start: bool },
     /// A comment or an unknown field.
     Skip,
@@ -54,16 +54,16 @@ enum Field {
 pub(crate) struct Event {
     /// The event type; empty for the default, `message`.
     pub(crate) kind: Vec<u8>,
-    /// The data, or what is left of it when it was over the limit.
+    /// The data, or the id from data over the limit.
     pub(crate) data: Result<Vec<u8>, TooLong>,
 }
 
-/// The data of an event was over the limit. If it was an answer: its id.
+/// The data of an event was over the limit. Holds the id if it was an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooLong(pub(crate) Option<Id>);
 
 impl Event {
-    /// Of the default type, and with something to say.
+    /// Of the default type, with data.
     pub(crate) fn is_message(&self) -> bool {
         let kind = self.kind.is_empty() || self.kind == b"message";
         kind && !matches!(&self.data, Ok(data) if data.is_empty())
@@ -86,7 +86,7 @@ impl Sse {
         }
     }
 
-    /// The last event id that a complete block set; empty for none.
+    /// The last event id from a complete block; empty if none.
     pub(crate) fn last_event_id(&self) -> &[u8] {
         &self.id
     }
@@ -96,13 +96,13 @@ impl Sse {
         self.retry
     }
 
-    /// Bytes held back until an event is complete.
+    /// Bytes held until an event is complete.
     pub(crate) fn held(&self) -> usize {
         self.data.as_ref().map_or(0, Vec::len)
     }
 
-    /// The next event of `input`, which is advanced past it; `None` when all
-    /// of `input` is used up.
+    /// Reads the next event of `input` and advances `input` past it. Returns `None` when
+    /// `input` is used up.
     pub(crate) fn next(&mut self, input: &mut &[u8]) -> Option<Event> {
         self.skip_bom(input);
         while let Some(&byte) = input.first() {
@@ -140,7 +140,7 @@ impl Sse {
         }
     }
 
-    /// Takes a piece of a line that holds no line end.
+    /// Reads a piece of a line without a line end.
     fn feed(&mut self, piece: &[u8]) {
         match &mut self.line {
             Line::Skip => {}
@@ -222,7 +222,7 @@ impl Sse {
         }
     }
 
-    /// A blank line: commits the id even where there is nothing to dispatch.
+    /// A blank line: commits the id even if there is nothing to dispatch.
     fn dispatch(&mut self) -> Option<Event> {
         self.id.clone_from(&self.next_id);
         let kind = std::mem::take(&mut self.kind);
@@ -245,7 +245,7 @@ fn unspaced(piece: &[u8]) -> &[u8] {
     piece.strip_prefix(b" ").unwrap_or(piece)
 }
 
-/// ASCII digits only; a number too big for us is a very long time.
+/// Accepts ASCII digits only; saturates on overflow.
 fn number(value: &[u8]) -> Option<u64> {
     let digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     let text = std::str::from_utf8(value).ok().filter(|_| digits)?;

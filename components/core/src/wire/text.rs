@@ -1,7 +1,7 @@
-//! Text of peers that people read.
+//! Text from peers that people read.
 
-/// Whether a character would steer a terminal: a control character, one that
-/// turns the direction of a text, or one that stands in it unseen.
+/// Whether a character could control a terminal: a control character, one that changes
+/// the text direction, or an invisible one.
 #[must_use]
 pub fn steers(letter: char) -> bool {
     let hidden =

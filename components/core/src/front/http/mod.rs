@@ -1,6 +1,6 @@
-//! The client of Streamable HTTP: its requests become messages, and each
-//! message to it goes out on exactly one stream. The server's session, and what
-//! becomes of a request once it was taken, are not known here.
+//! The Streamable HTTP client: its requests become messages, and each message to it goes
+//! out on exactly one stream. The server's session and the handling of accepted requests
+//! do not belong here.
 
 mod posted;
 mod questions;
@@ -27,57 +27,55 @@ use streams::Streams;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// How the server is spoken to, for people who look.
+/// Shows people the server's transport.
 const UPSTREAM: HeaderName = HeaderName::from_static("mcp-proxy-upstream");
-/// Some reverse proxies hold a stream back unless they are told.
+/// Tells reverse proxies not to buffer a stream.
 const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// A sign of life on a stream that has nothing to say.
+/// A sign of life on an idle stream.
 const COMMENT: &[u8] = b": keepalive\n\n";
 
-/// The front for a client of Streamable HTTP.
 #[derive(Debug)]
 pub(crate) struct HttpFront {
     client: HttpTransport,
     max: usize,
     session: Session,
-    /// The `initialize` that is being answered.
+    /// The `initialize` that the proxy is answering.
     opening: Option<(ExchangeId, Id)>,
     responses: Responses,
     streams: Streams,
     queue: Queue,
     questions: Questions,
-    /// Questions that the client cannot be asked.
+    /// Questions that the proxy cannot ask the client.
     unasked: Vec<Id>,
 }
 
-/// The client's session with us.
+/// The client's session with the proxy.
 #[derive(Debug, PartialEq, Eq)]
 enum Session {
-    /// Not initialized.
     None,
-    /// With this version of the protocol.
+    /// Open with this protocol version.
     Open(String),
     Over,
 }
 
-/// What a message to the client is about.
+/// What a message to the client relates to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Destination<'a> {
-    /// It is the answer to this request.
+    /// It answers this request.
     Answer(&'a Id),
-    /// It tells of this request.
+    /// It reports on this request.
     Request(&'a Id),
-    /// It is a question of the server.
+    /// It is a question from the server.
     Question(&'a Id),
-    /// It takes this question back.
+    /// It withdraws this question.
     Withdrawn(&'a Id),
     /// None of these.
     Nothing,
 }
 
 impl HttpFront {
-    /// The epoch tells this machine from others of the same session.
+    /// The epoch distinguishes this machine from others of the same session.
     pub(crate) fn new(client: HttpTransport, max: usize, epoch: u32) -> Self {
         let session = client.resumed.as_ref().map_or(Session::None, |known| Session::Open(known.version.clone()));
         Self {
@@ -93,22 +91,22 @@ impl HttpFront {
         }
     }
 
-    /// The next thing to do, in order.
+    /// The next output, in order.
     pub(crate) fn output(&mut self) -> Option<Output> {
         self.responses.output()
     }
 
-    /// Bytes that clients have not taken.
+    /// Bytes that clients have not read.
     pub(crate) fn unread(&self) -> usize {
         self.responses.unread()
     }
 
-    /// Whether a session that the server has lost is replaced.
+    /// Whether the proxy replaces a session that the server has lost.
     pub(crate) fn recovers(&self) -> bool {
         self.client.recovers
     }
 
-    /// The server has answered `initialize`, and not with an error.
+    /// The server answered `initialize` with a result.
     pub(crate) fn opened(&mut self, version: Option<String>, transport: Transport) {
         if let Some((exchange, _)) = &self.opening {
             self.session = Session::Open(version.unwrap_or_default());
@@ -123,12 +121,12 @@ impl HttpFront {
         }
     }
 
-    /// Nobody knows the session: its client left before it was opened.
+    /// The client left before its session was open, so nobody knows the session id.
     pub(crate) fn unknown(&self) -> bool {
         self.opening.as_ref().is_some_and(|(exchange, _)| !self.responses.is_live(*exchange))
     }
 
-    /// Says something to the client.
+    /// Sends a message to the client.
     pub(crate) fn write(&mut self, now: Time, destination: Destination<'_>, message: Vec<u8>) {
         if let Destination::Answer(id) = destination
             && self.opening.as_ref().is_some_and(|(_, opening)| opening == id)
@@ -166,7 +164,7 @@ impl HttpFront {
         self.finish(now, exchange);
     }
 
-    /// Answers a request in one go.
+    /// Answers a request with a single body.
     fn answer(&mut self, now: Time, exchange: ExchangeId, message: Vec<u8>) {
         self.responses.release(exchange);
         self.responses.begin(exchange, head(StatusCode::OK, Some(JSON)));
@@ -174,8 +172,8 @@ impl HttpFront {
         self.finish(now, exchange);
     }
 
-    /// A request needs no answer any more. Its client sees that the stream is
-    /// complete without one.
+    /// A request no longer needs an answer. The client sees that its stream is complete
+    /// without one.
     pub(crate) fn settle(&mut self, now: Time, id: &Id) {
         let Some(stream) = self.streams.withdraw(id) else { return };
         if self.streams.complete(stream)
@@ -189,20 +187,20 @@ impl HttpFront {
         }
     }
 
-    /// A question of the server needs no answer any more.
+    /// A question from the server no longer needs an answer.
     pub(crate) fn answered(&mut self, question: &Id) {
         self.questions.settle(question);
         self.queue.withdraw(question);
     }
 
-    /// No question of the server needs an answer any more.
+    /// The server no longer needs an answer to any question.
     pub(crate) fn all_answered(&mut self) {
         self.questions.clear();
         self.queue.withdraw_all();
     }
 
-    /// Where a question stands that its asker takes back; nothing, if the client
-    /// has not been asked it.
+    /// The stream of a question that the server withdraws; `None` if the client has not
+    /// received it.
     fn withdrawn(&mut self, question: &Id) -> Option<Option<u64>> {
         if self.queue.withdraw(question) {
             return None;
@@ -218,18 +216,18 @@ impl HttpFront {
         }
     }
 
-    /// The client took that much of a response.
+    /// The client read `count` bytes of a response.
     pub(crate) fn taken(&mut self, now: Time, id: ExchangeId, count: usize) {
         self.responses.taken(now, id, count);
     }
 
-    /// The client no longer reads a response. It has not cancelled anything.
+    /// The client stopped reading a response. That cancels nothing.
     pub(crate) fn gone(&mut self, now: Time, id: ExchangeId) {
         let stream = self.responses.forget(id);
         self.detach(now, stream, id);
     }
 
-    /// A stream has lost its connection, or needs none any more.
+    /// A stream lost its connection, or no longer needs it.
     fn detach(&mut self, now: Time, stream: Option<u64>, exchange: ExchangeId) {
         let Some(stream) = stream else { return };
         self.streams.detach(stream, exchange);
@@ -238,7 +236,7 @@ impl HttpFront {
         }
     }
 
-    /// Whoever waits for a session is told that there is none.
+    /// Refuses the `initialize` that still waits for a session.
     pub(crate) fn dismiss(&mut self, now: Time) {
         if let Some((exchange, id)) = self.opening.take()
             && self.responses.is_live(exchange)
@@ -247,7 +245,7 @@ impl HttpFront {
         }
     }
 
-    /// The session is over, and every stream ends.
+    /// The session is over; ends every stream.
     pub(crate) fn end(&mut self, now: Time) {
         self.session = Session::Over;
         self.queue.clear();
@@ -274,7 +272,7 @@ impl HttpFront {
         }
     }
 
-    /// Questions of the server that the client cannot be asked.
+    /// Questions from the server that the proxy cannot ask the client.
     pub(crate) fn unasked(&mut self) -> Vec<Id> {
         std::mem::take(&mut self.unasked)
     }
@@ -286,7 +284,7 @@ impl HttpFront {
         }
     }
 
-    /// A question of the server has just been said on a stream.
+    /// Records a question that was just sent on a stream.
     fn asked(&mut self, question: Option<Id>, stream: u64) {
         if let Some(id) = question {
             self.questions.ask(id, stream, self.streams.place(stream));
@@ -306,7 +304,7 @@ impl HttpFront {
         }
     }
 
-    /// A response that waits becomes a stream.
+    /// Turns a held response into a stream.
     fn release(&mut self, now: Time, exchange: ExchangeId) -> bool {
         let stream = self.responses.release(exchange);
         if let Some(stream) = stream {
@@ -315,7 +313,7 @@ impl HttpFront {
         stream.is_some()
     }
 
-    /// Begins the response of a new stream, with its first bytes.
+    /// Begins the response of a new stream with its first bytes.
     fn begin(&mut self, now: Time, exchange: ExchangeId, stream: u64) {
         self.start(exchange);
         let first = match self.primes() {
@@ -338,7 +336,7 @@ impl HttpFront {
     }
 
     fn insert(&mut self, now: Time, exchange: ExchangeId, stream: Option<u64>) {
-        // A shell that uses an id twice has no use for the first.
+        // If the shell reuses an id, drop the first exchange.
         self.gone(now, exchange);
         self.responses.owe(now, exchange, stream);
     }

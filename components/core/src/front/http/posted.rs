@@ -1,18 +1,18 @@
-//! What a client has posted: the messages in it, and whether a session can take
-//! them. Bodies are parsed elsewhere; what is open is not known here.
+//! The messages in a client's POST, and whether a session accepts them. Parsing of bodies
+//! and open requests do not belong here.
 
 use super::refusal::Refusal;
 use crate::era;
 use crate::wire::message::{Id, Kind, Malformed, Message, Parsed};
 use http::StatusCode;
 
-/// Longer ids of requests are refused.
+/// The proxy refuses requests with longer ids.
 const LONGEST_ID: usize = 256;
 
-/// The messages of one request.
+/// The messages of one POST.
 pub(super) enum Posted {
     One(Message),
-    /// Of a batch with more members than a session takes, one too many.
+    /// A batch over the session's limit holds one member too many.
     Batch(Vec<Result<Message, Malformed>>),
 }
 
@@ -24,7 +24,6 @@ impl Posted {
         }
     }
 
-    /// The messages, one by one.
     pub(super) fn each(self) -> Box<dyn Iterator<Item = Message>> {
         match self {
             Self::One(message) => Box::new(std::iter::once(message)),
@@ -42,7 +41,7 @@ impl Posted {
     }
 }
 
-/// The id, if it is a request.
+/// The id, if the message is a request.
 pub(super) fn request(message: &Message) -> Option<&Id> {
     match &message.kind {
         Kind::Request { id, .. } => Some(id),
@@ -50,7 +49,7 @@ pub(super) fn request(message: &Message) -> Option<&Id> {
     }
 }
 
-/// What is kept of a request has a short name.
+/// Refuses a long id, because the proxy stores it.
 pub(super) fn is_short(id: &Id) -> Result<(), Refusal> {
     if id.text().len() <= LONGEST_ID {
         return Ok(());
@@ -58,7 +57,7 @@ pub(super) fn is_short(id: &Id) -> Result<(), Refusal> {
     Err(Refusal::bad_request(format!("the id is longer than {LONGEST_ID} bytes")))
 }
 
-/// A batch of whole messages, and not too many, where the version has batches.
+/// Checks that the version has batches, and that the batch is small enough and valid.
 pub(super) fn is_batch(version: &str, members: &[Result<Message, Malformed>], most: usize) -> Result<(), Refusal> {
     if !era::batches(version) {
         return Err(Refusal::bad_request(format!("protocol version {version} has no batches")));

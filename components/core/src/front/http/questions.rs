@@ -1,26 +1,26 @@
-//! The questions of the server that stand on a stream, and whether the client
-//! can have read them: on a stream that lost its connection they wait for the
-//! client to come back, but not for ever. Those that wait for a stream are in
-//! `queue`; the permission to answer is the route's.
+//! The server's questions that were sent on a stream, and whether the client can have
+//! read them. On a stream without a connection they wait for the client to return, but
+//! only for a limited time. Questions that wait for a stream are in `queue`; `route`
+//! grants the permission to answer.
 
 use crate::time::Time;
 use crate::wire::message::Id;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The questions that nobody has answered.
+/// The unanswered questions.
 #[derive(Debug)]
 pub(super) struct Questions {
     open: BTreeMap<Id, Asked>,
     patience: Duration,
 }
 
-/// Where a question stands.
+/// The place of a question.
 #[derive(Debug)]
 struct Asked {
     stream: u64,
     at: u64,
-    /// Since then, the client is not there to read it.
+    /// When the client disconnected from the stream.
     alone: Option<Time>,
 }
 
@@ -29,12 +29,12 @@ impl Questions {
         Self { open: BTreeMap::new(), patience }
     }
 
-    /// A question was put there.
+    /// Records a question at this place.
     pub(super) fn ask(&mut self, id: Id, stream: u64, at: u64) {
         self.open.insert(id, Asked { stream, at, alone: None });
     }
 
-    /// A question needs no answer any more; returns the stream on which it stands.
+    /// A question no longer needs an answer. Returns its stream.
     pub(super) fn settle(&mut self, id: &Id) -> Option<u64> {
         self.open.remove(id).map(|asked| asked.stream)
     }
@@ -43,15 +43,15 @@ impl Questions {
         self.open.clear();
     }
 
-    /// A stream has lost its connection.
+    /// A stream lost its connection.
     pub(super) fn leave(&mut self, now: Time, stream: u64) {
         for asked in self.open.values_mut().filter(|asked| asked.stream == stream) {
             asked.alone = asked.alone.or(Some(now));
         }
     }
 
-    /// A client is back on a stream, and has or gets what stands at these places.
-    /// Takes out the questions that it will never read.
+    /// A client reconnected to a stream; `reads` tells which places it has or will get.
+    /// Removes and returns the questions that it will never read.
     pub(super) fn join(&mut self, stream: u64, reads: impl Fn(u64) -> bool) -> Vec<Id> {
         for asked in self.open.values_mut().filter(|asked| asked.stream == stream) {
             asked.alone = None;
@@ -59,12 +59,12 @@ impl Questions {
         self.take(|asked| asked.stream == stream && !reads(asked.at))
     }
 
-    /// When the first question has waited for too long.
+    /// When the first question times out.
     pub(super) fn due(&self) -> Option<Time> {
         self.open.values().filter_map(|asked| Some(asked.alone?.after(self.patience))).min()
     }
 
-    /// Takes out the questions that have waited for too long.
+    /// Removes and returns the questions that have timed out.
     pub(super) fn tick(&mut self, now: Time) -> Vec<Id> {
         let patience = self.patience;
         self.take(|asked| asked.alone.is_some_and(|alone| alone.after(patience) <= now))

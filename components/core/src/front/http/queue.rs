@@ -1,12 +1,12 @@
-//! What the server said while the client had no stream open. Bounded; what
-//! falls out is a notification lost, or a question that nobody will answer.
+//! The server's messages from the time when the client had no stream open. The queue is
+//! bounded: it drops notifications and refuses questions that do not fit.
 
 use crate::time::Time;
 use crate::wire::message::Id;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What waits for a stream, oldest first.
+/// The queued messages, oldest first.
 #[derive(Debug)]
 pub(super) struct Queue {
     waiting: VecDeque<Waiting>,
@@ -27,7 +27,7 @@ impl Queue {
         Self { waiting: VecDeque::new(), bytes: 0, most_bytes, patience }
     }
 
-    /// Takes a message; returns the questions for which there is no room.
+    /// Adds a message. Returns the questions that do not fit.
     pub(super) fn push(&mut self, now: Time, question: Option<Id>, message: Vec<u8>) -> Vec<Id> {
         if message.len() > self.most_bytes {
             return question.into_iter().collect();
@@ -43,20 +43,20 @@ impl Queue {
         refused
     }
 
-    /// The next message, for a stream, and which question it is.
+    /// The next message for a stream, and its id if it is a question.
     pub(super) fn pop(&mut self) -> Option<(Vec<u8>, Option<Id>)> {
         let first = self.waiting.pop_front()?;
         self.bytes -= first.message.len();
         Some((first.message, first.question))
     }
 
-    /// When the first question has waited for too long.
+    /// When the first question times out.
     pub(super) fn due(&self) -> Option<Time> {
         let question = self.waiting.iter().find(|waiting| waiting.question.is_some())?;
         Some(question.since.after(self.patience))
     }
 
-    /// Takes out the questions that have waited for too long.
+    /// Removes and returns the questions that have timed out.
     pub(super) fn tick(&mut self, now: Time) -> Vec<Id> {
         if self.due().is_none_or(|at| at > now) {
             return Vec::new();
@@ -65,17 +65,17 @@ impl Queue {
         self.take(|waiting| waiting.since.after(patience) <= now)
     }
 
-    /// This question needs no answer any more. `true` if it was here.
+    /// This question no longer needs an answer. Returns `true` if it was queued.
     pub(super) fn withdraw(&mut self, question: &Id) -> bool {
         !self.take(|waiting| waiting.question.as_ref() == Some(question)).is_empty()
     }
 
-    /// No question needs an answer any more.
+    /// Removes all questions.
     pub(super) fn withdraw_all(&mut self) {
         self.take(|_| true);
     }
 
-    /// Takes out such questions, and leaves the rest.
+    /// Removes the matching questions.
     fn take(&mut self, which: impl Fn(&Waiting) -> bool) -> Vec<Id> {
         let mut taken = Vec::new();
         for waiting in std::mem::take(&mut self.waiting) {

@@ -1,5 +1,5 @@
-//! Why a request of the client gets no further than its head, and the checks
-//! that need no more than that. What the statuses are is the specification's.
+//! Refusals of a client's request, and the checks that need only its head. The
+//! specification defines the statuses.
 
 use crate::era;
 use crate::failure::{INVALID_REQUEST, NO_ANSWER, PARSE_ERROR, UNSUPPORTED_VERSION};
@@ -12,7 +12,7 @@ pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-ver
 pub(super) const JSON: &str = "application/json";
 pub(super) const EVENTS: &str = "text/event-stream";
 
-/// An answer of HTTP: a status, and a JSON-RPC error that says why.
+/// A refusal over HTTP: a status, and a JSON-RPC error with the reason.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
@@ -31,13 +31,13 @@ impl Refusal {
         Self::new(StatusCode::BAD_REQUEST, message)
     }
 
-    /// The client has to initialize anew.
+    /// The client has to initialize again.
     pub(super) fn no_such_session() -> Self {
         let message = "there is no such session: initialize again";
         Self { code: NO_ANSWER, ..Self::new(StatusCode::NOT_FOUND, message) }
     }
 
-    /// Nobody is served any more.
+    /// The proxy is shutting down.
     pub(super) fn leaving() -> Self {
         Self { code: NO_ANSWER, ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "the proxy is shutting down") }
     }
@@ -53,13 +53,13 @@ impl Refusal {
         Self { id: bad.id, code, ..Self::bad_request(message) }
     }
 
-    /// It is the answer to this request.
+    /// Makes it the answer to this request.
     pub(super) fn of(self, id: Option<&Id>) -> Self {
         Self { id: id.cloned(), ..self }
     }
 }
 
-/// The body is JSON.
+/// The body must be JSON.
 pub(super) fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
     let given = text(headers, &CONTENT_TYPE);
     let essence = given.split(';').next().unwrap_or_default().trim();
@@ -70,7 +70,8 @@ pub(super) fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
     Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
 }
 
-/// The client reads all of these. One that says nothing reads anything.
+/// The client must accept all of these types. A request without `Accept` accepts
+/// anything.
 pub(super) fn accepts(headers: &HeaderMap, wanted: &[&str]) -> Result<(), Refusal> {
     let lists = || headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let ranges = || lists().flat_map(|list| list.split(',')).filter_map(|range| range.split(';').next());
@@ -80,7 +81,7 @@ pub(super) fn accepts(headers: &HeaderMap, wanted: &[&str]) -> Result<(), Refusa
     Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, format!("the Accept header must list {}", wanted.join(" and "))))
 }
 
-/// Whether a range, such as `text/*`, has this type in it.
+/// Whether a range, such as `text/*`, contains this type.
 fn fits(range: &str, wanted: &str) -> bool {
     let ((kind, form), (wanted_kind, wanted_form)) = (halves(range), halves(wanted));
     let same_kind = kind.eq_ignore_ascii_case(wanted_kind);
@@ -91,7 +92,7 @@ fn halves(range: &str) -> (&str, &str) {
     range.split_once('/').unwrap_or_default()
 }
 
-/// The protocol version of the request is the agreed one, or one that we know.
+/// The request's protocol version must be the agreed one, or one that the proxy knows.
 pub(super) fn is_known_version(headers: &HeaderMap, agreed: Option<&str>) -> Result<(), Refusal> {
     let given = text(headers, &VERSION);
     if !headers.contains_key(VERSION) || agreed == Some(given) || era::VERSIONS.contains(&given) {

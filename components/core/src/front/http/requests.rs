@@ -1,6 +1,5 @@
-//! The client's requests, and what each comes to: checks, messages, and the
-//! beginning of the response. What is said to the client later, and where, is not
-//! decided here.
+//! The client's requests and their effects: checks, messages, and the beginning of the
+//! response. Later messages to the client, and their streams, do not belong here.
 
 use super::posted::{self, Posted};
 use super::refusal::{self, EVENTS, JSON, Refusal};
@@ -15,26 +14,26 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, request};
 use subtle::ConstantTimeEq;
 
-/// What a request of the client comes to.
+/// The effect of a client's request.
 #[derive(Debug)]
 pub(crate) enum ClientEvent {
-    /// The client says this.
+    /// The client sent this.
     Message(Message),
-    /// The client listens to what the server says unasked.
+    /// The client opened a stream for the server's unsolicited messages.
     Listens,
     /// The client ends the session.
     Leaves,
 }
 
 impl HttpFront {
-    /// Refuses a request of the client: what it has sent is still on its way.
+    /// Refuses a request because too much of the client's data is still on its way to the
+    /// server.
     pub(crate) fn refuse_full(&mut self, now: Time, exchange: ExchangeId) -> Vec<ClientEvent> {
         let message = "too much of what this session has sent is still on its way to the server";
         self.refuse(now, exchange, &Refusal::new(StatusCode::TOO_MANY_REQUESTS, message));
         Vec::new()
     }
 
-    /// Takes a request of the client.
     pub(crate) fn request(
         &mut self,
         now: Time,
@@ -84,7 +83,7 @@ impl HttpFront {
         Ok(posted.each().map(ClientEvent::Message).collect())
     }
 
-    /// The session that the client names, if it names one, is this.
+    /// The client must name this session, or none.
     fn is_ours(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let named = headers.get(SESSION_ID);
         let ours = |named: &HeaderValue| bool::from(named.as_bytes().ct_eq(self.client.session.as_bytes()));
@@ -95,11 +94,11 @@ impl HttpFront {
         }
     }
 
-    /// The session stands, and the client names it. Returns its version.
+    /// The session must be open, and the client must name it. Returns its version.
     fn in_session(&self, headers: &HeaderMap) -> Result<&str, Refusal> {
         self.is_ours(headers)?;
         let Session::Open(version) = &self.session else {
-            // A client of a later era looks for a server of its own era like this.
+            // A client of a later era probes for a server of its era like this.
             refusal::is_known_version(headers, None)?;
             return Err(Refusal::bad_request("the first request of a session must be initialize"));
         };
@@ -120,7 +119,7 @@ impl HttpFront {
         Ok(())
     }
 
-    /// Takes messages of an open session, and begins the response to them.
+    /// Accepts messages of an open session and begins the response.
     fn messages(
         &mut self,
         now: Time,
@@ -175,10 +174,10 @@ impl HttpFront {
         }
         match resumed {
             Resumed::Stream(rest) => self.resume(now, exchange, rest),
-            // As for any event stream, this status says: do not come back. Some clients
-            // take an error for no answer, and would come back for ever.
+            // For any event stream, this status means: do not reconnect. Some clients
+            // treat an error as no answer and would reconnect forever.
             Resumed::Over => self.respond_once(now, exchange, head(StatusCode::NO_CONTENT, None), Bytes::new()),
-            // A client is back for answers that nobody has any more.
+            // The client returned for answers that are lost.
             Resumed::Lost(lost) => {
                 let events = lost.iter().flat_map(tell_lost).collect();
                 self.respond_once(now, exchange, head(StatusCode::OK, Some(EVENTS)), events);
@@ -196,10 +195,10 @@ impl HttpFront {
         Ok(vec![ClientEvent::Listens])
     }
 
-    /// A client is back for the rest of a stream.
+    /// A client returned for the rest of a stream.
     fn resume(&mut self, now: Time, exchange: ExchangeId, rest: Rest) {
         let Rest { stream, lost, events } = rest;
-        // The newest connection wins; the old one may be dead without our knowing.
+        // The newest connection wins; the old one may be dead without notice.
         let listened = self.streams.listening();
         let old = self.streams.attach(stream, exchange);
         if let Some(old) = old.or(listened.filter(|_| self.streams.listening() == Some(exchange))) {
@@ -228,15 +227,15 @@ impl HttpFront {
         Ok(vec![ClientEvent::Leaves])
     }
 
-    /// Whether the response to this may wait for the answer. Who asks to be told of
-    /// the progress wants a stream.
+    /// Whether the response may wait for the answer. A client that asks for progress
+    /// needs a stream.
     fn may_wait(&self, posted: &Posted) -> bool {
         let Posted::One(message) = posted else { return false };
         !self.client.hold.is_zero() && era::progress_token(message.params()).is_none()
     }
 }
 
-/// The event for an answer that nobody has any more.
+/// The event that reports a lost answer.
 fn tell_lost(lost: &Lost) -> Vec<u8> {
     let text = "the connection was lost, and the answer with it; the request may have been carried out";
     streams::event(Some(&lost.event), Failure::new(Phase::Stream, Delivered::Maybe, text).answer(&lost.id))

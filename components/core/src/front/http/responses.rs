@@ -1,6 +1,6 @@
-//! The responses that are being written, each to one request of the client: what
-//! has been sent and not been taken, and when a silent or stalled one is due. What
-//! is said, and on which stream, is not known here.
+//! The responses in progress, one for each request of the client: which bytes the client
+//! has not read, and when a silent or stalled response is due. Message contents and the
+//! choice of stream do not belong here.
 
 use crate::boundary::{ExchangeId, Output};
 use crate::config::HttpTransport;
@@ -15,32 +15,32 @@ use std::time::Duration;
 pub(super) struct Responses {
     live: Timetable<ExchangeId, Response>,
     outputs: VecDeque<Output>,
-    /// Bytes that clients have not taken: the sum over all.
+    /// Bytes that clients have not read: the sum over all.
     unread: usize,
 }
 
-/// How long responses are left alone.
+/// The time limits of responses.
 #[derive(Debug)]
 struct Terms {
-    /// While they wait for something to begin with.
+    /// How long a response waits for its answer before it becomes a stream.
     hold: Duration,
-    /// Until a silent stream gets a sign of life.
+    /// How long a stream may be silent before it gets a sign of life.
     heartbeat: Duration,
-    /// While the client lets them lie unread.
+    /// How long the client may leave bytes unread.
     patience: Duration,
 }
 
 #[derive(Debug)]
 struct Response {
-    /// What it carries; nothing, if it is answered in one go.
+    /// The stream that it carries; `None` for a single body.
     stream: Option<u64>,
-    /// Bytes that the client has not taken.
+    /// Bytes that the client has not read.
     unread: usize,
-    /// When the client last took some, or all had been taken.
+    /// When the client last read something, or had read everything.
     taken: Time,
-    /// When something was last written.
+    /// When the proxy last wrote to it.
     written: Time,
-    /// It has not begun, and may become an answer in one go.
+    /// It has not begun, and may still become a single body.
     held: bool,
     finished: bool,
 }
@@ -52,22 +52,22 @@ impl Responses {
         Self { live: Timetable::new(terms), outputs: VecDeque::new(), unread: 0 }
     }
 
-    /// The next thing to do, in order.
+    /// The next output, in order.
     pub(super) fn output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// Bytes that clients have not taken.
+    /// Bytes that clients have not read.
     pub(super) fn unread(&self) -> usize {
         self.unread
     }
 
-    /// A client waits for this one, or reads it.
+    /// A client waits for this response, or reads it.
     pub(super) fn is_live(&self, id: ExchangeId) -> bool {
         self.live.get(id).is_some()
     }
 
-    /// All that has been sent of it was taken.
+    /// The client has read everything sent so far.
     pub(super) fn is_read(&self, id: ExchangeId) -> bool {
         self.live.get(id).is_none_or(|response| response.unread == 0)
     }
@@ -76,12 +76,12 @@ impl Responses {
         self.live.iter().map(|(id, _)| id).collect()
     }
 
-    /// A response is owed, which carries this stream.
+    /// Adds a response that carries this stream.
     pub(super) fn owe(&mut self, now: Time, id: ExchangeId, stream: Option<u64>) {
         self.live.insert(id, Response { stream, unread: 0, taken: now, written: now, held: false, finished: false });
     }
 
-    /// Lets a response wait for something to begin with.
+    /// Lets a response wait for its answer.
     pub(super) fn hold(&mut self, id: ExchangeId) {
         self.live.change(id, |response| response.held = true);
     }
@@ -90,7 +90,7 @@ impl Responses {
         self.live.get(id).is_some_and(|response| response.held)
     }
 
-    /// Lets it wait no longer; returns the stream that it carries, if it has waited.
+    /// Ends the wait. Returns the stream that it carries, if it was waiting.
     pub(super) fn release(&mut self, id: ExchangeId) -> Option<u64> {
         self.live.change(id, |response| std::mem::take(&mut response.held).then_some(response.stream)?)?
     }
@@ -115,7 +115,7 @@ impl Responses {
         }
     }
 
-    /// Nothing more is sent; returns the stream that it carried till now.
+    /// Ends the response. Returns the stream that it carried.
     pub(super) fn finish(&mut self, id: ExchangeId) -> Option<u64> {
         let finished = self.live.change(id, |response| std::mem::replace(&mut response.finished, true))?;
         let Response { stream, unread, .. } = *self.live.get(id).filter(|_| !finished)?;
@@ -126,7 +126,7 @@ impl Responses {
         stream
     }
 
-    /// The client took that much.
+    /// The client read `count` bytes.
     pub(super) fn taken(&mut self, now: Time, id: ExchangeId, count: usize) {
         let taken = self.live.change(id, |response| {
             let count = count.min(response.unread);
@@ -141,14 +141,14 @@ impl Responses {
         }
     }
 
-    /// Nobody reads it any more; returns the stream that it carried.
+    /// Nobody reads it any longer. Returns the stream that it carried.
     pub(super) fn forget(&mut self, id: ExchangeId) -> Option<u64> {
         let response = self.live.remove(id)?;
         self.unread -= response.unread;
         response.stream
     }
 
-    /// It is broken off; returns the stream that it carried.
+    /// Aborts it. Returns the stream that it carried.
     pub(super) fn abort(&mut self, id: ExchangeId) -> Option<u64> {
         if self.is_live(id) {
             self.outputs.push_back(Output::Abort(id));
@@ -160,7 +160,7 @@ impl Responses {
         self.live.first()
     }
 
-    /// What is due, and why.
+    /// The responses that are due, and why.
     pub(super) fn overdue(&self, now: Time) -> Vec<(ExchangeId, Why)> {
         let due = |response: &Response| response.due(self.live.terms()).filter(|deadline| deadline.at <= now);
         self.live.iter().filter_map(|(id, response)| Some((id, due(response)?.why))).collect()
@@ -170,7 +170,7 @@ impl Responses {
 impl Timed for Response {
     type Terms = Terms;
 
-    /// When it is given up, or gets a sign of life.
+    /// When to abort it, or to send a sign of life.
     fn due(&self, terms: &Terms) -> Option<Deadline> {
         if self.unread > 0 {
             return Some(Deadline { at: self.taken.after(terms.patience), why: Why::Unread });

@@ -1,9 +1,8 @@
-//! The streams toward the client, and what was said on them. A stream outlives
-//! its connection: it is kept, within limits, until a client that lost the
-//! connection asks for the rest. The id of an event says which stream it stands
-//! on, where, and which requests that stream had still to answer after it; so
-//! even where the stream is forgotten, or was another machine's, its requests
-//! can be told that their answer is lost.
+//! The streams toward the client, and their events. A stream outlives its connection: the
+//! proxy keeps it, within limits, until a client that lost the connection asks for the
+//! rest. The id of an event contains its stream, its place, and the requests that the
+//! stream still had to answer after it. So even if the stream is forgotten, or belonged
+//! to another machine, the proxy can report that their answers are lost.
 
 use crate::boundary::ExchangeId;
 use crate::config::HttpTransport;
@@ -14,23 +13,22 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, VecDeque};
 
-/// How long a client should wait before it comes back, in milliseconds.
+/// How long a client should wait before it reconnects, in milliseconds.
 const RETRY: u32 = 1000;
-/// Longer lists of requests, which only batches have, are left out of the ids.
+/// Event ids leave out longer lists of requests, which only batches have.
 const LONGEST_LIST: usize = 1024;
-/// Stands for such a list.
+/// Replaces such a list.
 const UNLISTED: &str = "~";
 
-/// The streams.
 #[derive(Debug)]
 pub(super) struct Streams {
     streams: BTreeMap<u64, Stream>,
     /// The stream of each open request.
     of: BTreeMap<Id, u64>,
-    /// The stream for what the server says unasked.
+    /// The stream for the server's unsolicited messages.
     listener: Option<u64>,
     next: u64,
-    /// Keeps apart what different machines of one session have said.
+    /// Distinguishes the events of different machines of one session.
     epoch: u32,
     kept: Kept,
 }
@@ -39,25 +37,25 @@ pub(super) struct Streams {
 struct Stream {
     /// The connection that carries it now.
     exchange: Option<ExchangeId>,
-    /// What it has still to answer.
+    /// The requests that it still has to answer.
     awaited: Vec<Id>,
     listens: bool,
     said: u64,
     log: VecDeque<Event>,
-    /// Answers that are no longer kept, and where they stood.
+    /// Answers that the proxy no longer keeps, and their places.
     forgotten: Vec<(u64, Id)>,
 }
 
-/// Something that was said on a stream.
+/// An event that was sent on a stream.
 #[derive(Debug)]
 struct Event {
     at: u64,
     bytes: Bytes,
-    /// It is the answer to this request.
+    /// The request that it answers.
     answers: Option<Id>,
 }
 
-/// What is kept of all streams, oldest first.
+/// The kept events of all streams, oldest first.
 #[derive(Debug)]
 struct Kept {
     order: VecDeque<u64>,
@@ -66,40 +64,40 @@ struct Kept {
     most_bytes: usize,
 }
 
-/// Where a client that lost its connection stands.
+/// What to do for a client that lost its connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Resumed {
-    /// A stream goes on.
+    /// Continue a stream.
     Stream(Rest),
-    /// There is nothing more to say, and the client has seen the rest.
+    /// The client has seen everything, and nothing more will come.
     Over,
-    /// The stream is gone, and with it these answers.
+    /// The stream is gone, and these answers with it.
     Lost(Vec<Lost>),
-    /// Nothing of ours, or nothing that matters.
+    /// Not an event of this proxy, or nothing that matters.
     Unknown,
 }
 
-/// An answer that nobody has any more.
+/// A lost answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Lost {
     /// The request.
     pub(super) id: Id,
-    /// The id of the event that says so.
+    /// The id of the event that reports the loss.
     pub(super) event: String,
 }
 
-/// What a client has missed of a stream.
+/// The part of a stream that a client has missed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Rest {
     pub(super) stream: u64,
-    /// The answers that are no longer kept.
+    /// The answers that the proxy no longer keeps.
     pub(super) lost: Vec<Lost>,
-    /// The events that are, by their places.
+    /// The kept events, by place.
     pub(super) events: Vec<(u64, Bytes)>,
 }
 
 impl Rest {
-    /// The event that stands there is among them.
+    /// Whether the event at this place is among them.
     pub(super) fn holds(&self, at: u64) -> bool {
         self.events.iter().any(|(place, _)| *place == at)
     }
@@ -112,14 +110,14 @@ impl Streams {
         Self { streams: BTreeMap::new(), of: BTreeMap::new(), listener: None, next: 0, epoch, kept }
     }
 
-    /// A stream that answers these requests.
+    /// Opens a stream that answers these requests.
     pub(super) fn open(&mut self, exchange: ExchangeId, awaited: Vec<Id>) -> u64 {
         let stream = self.insert(exchange, awaited.clone(), false);
         self.of.extend(awaited.into_iter().map(|id| (id, stream)));
         stream
     }
 
-    /// A stream for what the server says unasked.
+    /// Opens a stream for the server's unsolicited messages.
     pub(super) fn listen(&mut self, exchange: ExchangeId) -> u64 {
         let stream = self.insert(exchange, Vec::new(), true);
         self.listener = Some(stream);
@@ -139,24 +137,23 @@ impl Streams {
         self.of.len()
     }
 
-    /// The stream that is to answer this request.
+    /// The stream that has to answer this request.
     pub(super) fn of(&self, id: &Id) -> Option<u64> {
         self.of.get(id).copied()
     }
 
-    /// The connection that carries a stream.
     pub(super) fn exchange(&self, stream: u64) -> Option<ExchangeId> {
         self.streams.get(&stream)?.exchange
     }
 
-    /// The connection of the stream for what the server says unasked.
+    /// The connection of the listening stream.
     pub(super) fn listening(&self) -> Option<ExchangeId> {
         self.listener.and_then(|stream| self.exchange(stream))
     }
 
-    /// Where to put what belongs to no request: on the stream of the only call
-    /// that runs, since it probably belongs to that; else where the client
-    /// listens; else on the newest stream that is connected.
+    /// The stream for a message that belongs to no request: the stream of the only
+    /// running call, since the message probably belongs to it; else the listening stream;
+    /// else the newest connected stream.
     pub(super) fn for_all(&self) -> Option<u64> {
         let mut connected: Vec<u64> =
             self.of.values().copied().filter(|stream| self.exchange(*stream).is_some()).collect();
@@ -169,7 +166,7 @@ impl Streams {
         }
     }
 
-    /// This request has its answer, which is about to be said.
+    /// The answer to this request is about to be sent.
     pub(super) fn settle(&mut self, id: &Id) -> Option<u64> {
         let at = self.of.remove(id)?;
         if let Some(stream) = self.streams.get_mut(&at) {
@@ -178,24 +175,24 @@ impl Streams {
         Some(at)
     }
 
-    /// This request needs no answer any more; neither, perhaps, does its stream.
+    /// This request no longer needs an answer, and perhaps its stream is over too.
     pub(super) fn withdraw(&mut self, id: &Id) -> Option<u64> {
         let at = self.settle(id)?;
         self.drop_if_over(at);
         Some(at)
     }
 
-    /// Everything that was to be said on this stream has been.
+    /// Everything due on this stream has been sent.
     pub(super) fn complete(&self, stream: u64) -> bool {
         self.streams.get(&stream).is_none_or(|stream| !stream.listens && stream.awaited.is_empty())
     }
 
-    /// The place of what was last said on a stream.
+    /// The place of the last event of a stream.
     pub(super) fn place(&self, at: u64) -> u64 {
         self.streams.get(&at).map_or(0, |stream| stream.said)
     }
 
-    /// Says something on a stream, perhaps an answer: the event, which is kept.
+    /// Writes a message, perhaps an answer, as an event of a stream, and keeps it.
     pub(super) fn say(&mut self, at: u64, message: Vec<u8>, answers: Option<&Id>) -> Bytes {
         let id = self.id(at);
         let event = event(Some(&*id).filter(|_| self.kept.most > 0), message);
@@ -204,12 +201,11 @@ impl Streams {
         event
     }
 
-    /// An event without a message, which gives the client an id to come back with.
+    /// An event without a message, which gives the client an id to reconnect with.
     pub(super) fn prime(&mut self, at: u64) -> Bytes {
         Bytes::from(format!("id: {}\nretry: {RETRY}\ndata: \n\n", self.id(at)))
     }
 
-    /// The id of the next event of a stream.
     fn id(&mut self, at: u64) -> String {
         let Some(stream) = self.streams.get_mut(&at) else { return String::new() };
         stream.said += 1;
@@ -219,7 +215,7 @@ impl Streams {
 
     fn keep(&mut self, at: u64, bytes: Bytes, answers: Option<Id>) {
         let Some(stream) = self.streams.get_mut(&at) else { return };
-        // Nobody comes back to a stream of which it has seen nothing.
+        // No client returns to a stream of which it has seen nothing.
         if stream.exchange.is_none() && stream.said == 1 {
             return self.drop_if_over(at);
         }
@@ -242,7 +238,7 @@ impl Streams {
         }
     }
 
-    /// Forgets a stream on which nothing more can be said or asked for.
+    /// Forgets a stream that has nothing left to send or to replay.
     fn drop_if_over(&mut self, at: u64) {
         let over = |stream: &Stream| stream.exchange.is_none() && stream.awaited.is_empty() && stream.log.is_empty();
         if self.streams.get(&at).is_some_and(over) {
@@ -251,7 +247,7 @@ impl Streams {
         }
     }
 
-    /// A stream has lost its connection, or needs none any more.
+    /// A stream lost its connection, or no longer needs it.
     pub(super) fn detach(&mut self, at: u64, exchange: ExchangeId) {
         if let Some(stream) = self.streams.get_mut(&at) {
             stream.exchange.take_if(|current| *current == exchange);
@@ -259,7 +255,7 @@ impl Streams {
         self.drop_if_over(at);
     }
 
-    /// A stream has got a connection, instead of the one returned.
+    /// Gives a stream a new connection and returns the old one.
     pub(super) fn attach(&mut self, at: u64, exchange: ExchangeId) -> Option<ExchangeId> {
         let stream = self.streams.get_mut(&at)?;
         if stream.listens {
@@ -268,14 +264,14 @@ impl Streams {
         stream.exchange.replace(exchange)
     }
 
-    /// The stream and the place of the last event that a client has seen, if that
-    /// was one of ours.
+    /// The stream and place of the last event that a client has seen, if this machine
+    /// sent it.
     pub(super) fn seen(&self, last: &str) -> Option<(u64, u64)> {
         let place = Place::parse(last).filter(|place| place.epoch == self.epoch)?;
         Some((place.stream, place.said))
     }
 
-    /// What the id of the last event that a client has seen leads to.
+    /// Resumes after the last event that a client has seen.
     pub(super) fn resume(&self, last: &str) -> Resumed {
         let Some(place) = Place::parse(last) else { return Resumed::Unknown };
         let stream = self.streams.get(&place.stream).filter(|_| place.epoch == self.epoch);
@@ -292,7 +288,7 @@ impl Streams {
         }
     }
 
-    /// What stands on a stream after a place.
+    /// The rest of a stream after a place.
     fn rest(&self, number: u64, stream: &Stream, from: u64) -> Rest {
         let forgotten = stream.forgotten.iter().filter(|(at, _)| *at > from);
         let lost = forgotten.map(|(at, id)| Lost { id: id.clone(), event: self.lost_id(number, stream, *at) });
@@ -301,7 +297,7 @@ impl Streams {
         Rest { stream: number, lost: lost.collect(), events: events.collect() }
     }
 
-    /// The id of the event that says that the answer which stood there is lost.
+    /// The id of the event that reports the answer at this place as lost.
     fn lost_id(&self, number: u64, stream: &Stream, at: u64) -> String {
         let forgotten = stream.forgotten.iter().filter(|(other, _)| *other > at).map(|(_, id)| id);
         let kept = stream.log.iter().filter_map(|event| event.answers.as_ref());
@@ -309,7 +305,7 @@ impl Streams {
     }
 }
 
-/// The id of an event: its place, and what is still to be answered after it.
+/// The id of an event: its place, and the requests still to be answered after it.
 fn event_id<'a>(epoch: u32, stream: u64, said: u64, awaited: Option<impl Iterator<Item = &'a Id>>) -> String {
     let place = format!("{epoch:08x}-{stream}-{said}");
     let Some(awaited) = awaited else { return place };
@@ -317,7 +313,7 @@ fn event_id<'a>(epoch: u32, stream: u64, said: u64, awaited: Option<impl Iterato
     if list.len() > LONGEST_LIST { format!("{place}-{UNLISTED}") } else { format!("{place}-{}", BASE64.encode(list)) }
 }
 
-/// A message as an event of a stream.
+/// Writes a message as an event.
 pub(super) fn event(id: Option<&str>, message: Vec<u8>) -> Vec<u8> {
     let line = message::to_line(message, false);
     let mut event = Vec::with_capacity(line.len() + 128);
@@ -332,7 +328,7 @@ pub(super) fn event(id: Option<&str>, message: Vec<u8>) -> Vec<u8> {
     event
 }
 
-/// The id of an event, taken apart.
+/// A parsed event id.
 struct Place {
     epoch: u32,
     stream: u64,
@@ -340,11 +336,11 @@ struct Place {
     awaited: Awaited,
 }
 
-/// What was still to be said after an event.
+/// What was still due on the stream after an event.
 enum Awaited {
-    /// On a stream that answers no request.
+    /// Unsolicited messages: the stream answers no request.
     Anything,
-    /// The answers to more requests than an id can tell.
+    /// The answers to more requests than an id can list.
     Unlisted,
     /// The answers to these.
     These(Vec<Id>),
@@ -364,8 +360,8 @@ impl Place {
     }
 }
 
-/// Everything that was awaited is lost. Who has read that of one request is not
-/// told again.
+/// Reports every awaited answer as lost. Do not repeat an event that the client has
+/// already read.
 fn lost(epoch: u32, stream: u64, said: u64, awaited: &[Id]) -> Vec<Lost> {
     let rest = |from: usize| awaited.iter().skip(from + 1);
     let event = |at| event_id(epoch, stream, said, Some(rest(at)));
