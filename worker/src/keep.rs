@@ -1,5 +1,5 @@
-//! The stored part of a session that outlives its object: enough to reopen the session.
-//! It is in the object's storage and is deleted with the session.
+//! What of a session outlives the object that serves it: enough to open it
+//! again. It lies in the object's storage, and goes with the session.
 
 use crate::shell::{Asker, Owner};
 use bytes::Bytes;
@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 use worker::{Result, State};
 
 const KEY: &str = "session";
-/// Since when the session has had no machine, in milliseconds.
+/// Since when the session has no machine, in milliseconds.
 const LEFT: &str = "left";
 
-/// A session that can be reopened.
+/// A session that can be opened again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Kept {
-    /// The public session id.
+    /// Its public name.
     pub(crate) session: String,
-    /// The owner.
+    /// Whose it is.
     pub(crate) asker: Asker,
-    /// The object that counts the client's sessions.
+    /// Who counts the sessions of the client.
     #[serde(default)]
     pub(crate) client: String,
     initialize: String,
@@ -53,7 +53,7 @@ impl Kept {
         }
     }
 
-    /// Returns `None` for data from another version that is not readable.
+    /// What another version has kept may not be readable; then there is nothing.
     pub(crate) async fn load(state: &State) -> Result<Option<Self>> {
         let text: Option<String> = state.storage().get(KEY).await?;
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
@@ -64,7 +64,7 @@ impl Kept {
     }
 }
 
-/// Since when the session has been without a machine; starts the count if there is none.
+/// Since when nobody has come back to the session: since now, if this was not asked before.
 pub(crate) async fn left(state: &State, now: u64) -> Result<u64> {
     if let Some(since) = state.storage().get(LEFT).await? {
         return Ok(since);
@@ -73,12 +73,12 @@ pub(crate) async fn left(state: &State, now: u64) -> Result<u64> {
     Ok(now)
 }
 
-/// The session has a machine again.
+/// Somebody has come back.
 pub(crate) async fn returned(state: &State) -> Result<()> {
     state.storage().delete(LEFT).await.map(drop)
 }
 
-/// Deletes the session.
+/// Forgets the session.
 pub(crate) async fn forget(state: &State) -> Result<()> {
     state.storage().delete_alarm().await?;
     state.storage().delete_all().await

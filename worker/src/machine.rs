@@ -1,4 +1,4 @@
-//! The machine itself, and what it has started: responses, ticks, stored data.
+//! The machine itself, and what it has begun: responses, ticks, things to keep.
 
 use crate::keep::Kept;
 use crate::lines;
@@ -18,34 +18,34 @@ use std::time::Duration;
 use wasm_bindgen::JsValue;
 use worker::js_sys::Math;
 
-/// The header of the response that opens a session.
+/// Stands in the response that opens a session.
 const SESSION_ID: &str = "mcp-session-id";
 
 pub(crate) struct Machine {
     proxy: Proxy,
     owner: Option<Owner>,
     more: More,
-    /// The session's place, if the client's sessions are counted.
+    /// Its place among the sessions of its client, where those are counted.
     place: Option<Place>,
     /// What is to be kept of the session, once it is open.
     snapshot: Option<Snapshot>,
     outlets: BTreeMap<ExchangeId, Outlet>,
-    /// The calls under way.
+    /// What is under way with the server.
     calls: BTreeSet<CallId>,
-    /// Calls that the machine has stopped reading.
+    /// Calls of which the machine has wanted no more.
     paused: Vec<CallId>,
     /// When the next tick is due.
     timer: Option<Timer>,
-    /// How the traffic makes calls and begins responses.
+    /// How the traffic makes calls, and begins responses.
     address: Option<Address>,
     head: Option<Head>,
     throttle: Throttle,
 }
 
-/// Method, URL and headers of a call.
+/// Where a call goes, and with which headers.
 type Address = (Method, Uri, HeaderMap);
 
-/// A scheduled tick; dropping it cancels the tick.
+/// A tick that is due. Dropped, it is not.
 pub(crate) struct Timer {
     pub(crate) at: u64,
     pub(crate) handle: JsValue,
@@ -63,15 +63,15 @@ impl Drop for Machine {
     }
 }
 
-/// Further parameters of a machine.
+/// What else a machine is started with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct More {
-    /// Whether to store the session so that it outlives the object.
+    /// Whether the session outlives the object.
     pub(crate) keeps: bool,
     pub(crate) verbose: bool,
-    /// How long after the session opens the object runs its first check.
+    /// How long after the session was opened the object looks around.
     pub(crate) alarm: Duration,
-    /// Whether the session is open.
+    /// Whether it has been opened.
     pub(crate) opened: bool,
 }
 
@@ -93,54 +93,52 @@ impl Machine {
         }
     }
 
-    /// The session that it serves, if it still does.
+    /// Whom it works for, if it still does.
     pub(crate) fn owner(&self) -> Option<&Owner> {
         self.owner.as_ref()
     }
 
-    /// The machine no longer serves anybody; it may still end the server's session.
+    /// It works for nobody any more; it may still say goodbye to the server.
     pub(crate) fn retire(&mut self) {
         self.owner = None;
     }
 
-    /// Renews the lease of the session's place.
+    /// The session is still there.
     pub(crate) fn keep_place(&self) {
         self.place.as_ref().map(Place::keep);
     }
 
-    /// Leaves the place to the session's next machine.
+    /// The next machine of the session has its place.
     pub(crate) fn hand_place_on(&mut self) {
         self.place = None;
     }
 
-    /// A response is in progress, or a client may return for an answer that is still to
-    /// come.
+    /// Somebody is being answered, or may come back for an answer that is still to come.
     pub(crate) fn busy(&self) -> bool {
         !self.outlets.is_empty() || self.proxy.busy()
     }
 
-    /// There is no session, and nobody waits for one.
+    /// It has no session, and nobody waits for one.
     pub(crate) fn useless(&self) -> bool {
         !self.more.opened && self.outlets.is_empty()
     }
 
-    /// The exchanges whose responses have not begun.
+    /// Those whose responses have not begun.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (ExchangeId, &Outlet)> {
         self.outlets.iter().filter(|(_, outlet)| outlet.waits()).map(|(id, outlet)| (*id, outlet))
     }
 
-    /// Registers the outlet for the response to this exchange.
+    /// The response to this exchange goes there.
     pub(crate) fn owe(&mut self, id: ExchangeId, outlet: Outlet) {
         self.outlets.insert(id, outlet);
     }
 
-    /// The timer has fired.
+    /// The tick that was due has come.
     pub(crate) fn rang(&mut self) {
         self.timer = None;
     }
 
-    /// Whether the machine wants more of a call. If it wants more later, the traffic
-    /// resumes the call.
+    /// Whether more is wanted of a call. If more is wanted later, the traffic hears of it.
     pub(crate) fn wants(&mut self, id: CallId) -> bool {
         let wanted = self.proxy.wants(Source::Call(id));
         if !wanted && self.calls.contains(&id) {
@@ -149,7 +147,7 @@ impl Machine {
         wanted
     }
 
-    /// Feeds facts to the machine and executes its outputs.
+    /// Takes facts that are known together, and starts what the machine asks for.
     pub(crate) fn tell<'i>(
         &mut self,
         shell: &Rc<Shell>,
@@ -169,7 +167,7 @@ impl Machine {
         self.drain(shell, now)
     }
 
-    /// Executes the machine's outputs.
+    /// Carries out what the machine says.
     fn drain(&mut self, shell: &Rc<Shell>, now: u64) -> Option<Exit> {
         loop {
             let (mut begun, mut exit) = (Vec::new(), None);
@@ -196,7 +194,7 @@ impl Machine {
                     Output::Snapshot(known) => self.snapshot = Some(known),
                     Output::Note(note) => self.tell_of(Time(now), &note),
                     Output::Exit(how) => exit = Some(how),
-                    // Only a stdio client gets writes.
+                    // Only a client on stdio is written to.
                     Output::Write(..) => {}
                 }
             }
@@ -212,7 +210,7 @@ impl Machine {
         }
     }
 
-    /// Logs a note, unless the throttle suppresses it.
+    /// A note, unless its like was told again and again.
     fn tell_of(&mut self, now: Time, note: &Note) {
         let fault = note.blame() != Blame::Nobody;
         let unsaid = if fault { self.throttle.admit(now, note) } else { Some(0) };
@@ -225,6 +223,7 @@ impl Machine {
         }
     }
 
+    /// Makes a call.
     fn call(&mut self, shell: &Shell, id: CallId, request: &Request<Bytes>) {
         let (method, url, headers) = (request.method(), request.uri(), request.headers());
         if !self.address.as_ref().is_some_and(|known| (&known.0, &known.1, &known.2) == (method, url, headers)) {
@@ -234,7 +233,7 @@ impl Machine {
         drop(shell.traffic.call(number(id.0), request.body()));
     }
 
-    /// Begins a response. If it is complete at once, reports it as flushed.
+    /// Begins a response. If that is all of it, it has been taken.
     fn begin(&mut self, shell: &Shell, now: u64, id: ExchangeId) {
         let Some(outlet) = self.outlets.get_mut(&id) else { return };
         if let Some(length) = outlet.begin(number(id.0), &shell.traffic, &mut self.head) {
@@ -244,14 +243,14 @@ impl Machine {
         }
     }
 
-    /// The session is open.
+    /// The session stands.
     fn open(&mut self, shell: &Rc<Shell>) {
         let alarm = self.more.alarm;
         self.more.opened = true;
         shell.store(async move |state| state.storage().set_alarm(alarm).await);
     }
 
-    /// Resumes the calls that the machine wants to read again, and sets the timer.
+    /// Reads on where the machine wants more again, and sets the clock.
     fn go_on(&mut self, shell: &Shell) {
         self.paused.retain(|id| {
             let wanted = self.proxy.wants(Source::Call(*id));
@@ -278,7 +277,7 @@ impl Machine {
     }
 }
 
-/// Logs a note if it matters to the operator, with the count of suppressed ones.
+/// Tells the operator, if it is worth a line; and how many like it were not.
 pub(crate) fn tell_of(note: &Note, verbose: bool, unsaid: u64) {
     let level = match note.blame() {
         Blame::Nobody if !verbose => return,

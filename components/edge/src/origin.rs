@@ -1,58 +1,30 @@
-<<<<<<< HEAD:components/edge/src/origin.rs
 //! The origin policy: the checks of `Origin` and `Host` that keep out the web
 //! pages of others, and the names that others point at us (DNS rebinding). A
 //! request that carries neither header comes from no page.
-=======
-//! The origin policy: checks of `Origin` and `Host` that keep out foreign web pages and
-//! foreign names that resolve to the proxy. A shell checks it before it looks for a
-//! session. Authentication of the client does not belong here.
->>>>>>> comments:components/core/src/front/origin.rs
 
 use crate::refusal::Refusal;
 
-/// The allowed origins and hosts.
+/// The origins and hosts that are let in.
 #[derive(Debug, Clone, Default)]
 pub struct OriginPolicy {
     origins: Vec<String>,
     hosts: Vec<String>,
 }
 
-<<<<<<< HEAD:components/edge/src/origin.rs
-=======
-/// Why the policy rejects a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rejection {
-    /// It comes from a foreign web page.
-    Origin,
-    /// It was sent to a host name that is not allowed.
-    Host,
-}
-
->>>>>>> comments:components/core/src/front/origin.rs
 impl OriginPolicy {
-    /// Allows these origins (`https://app.example`) besides the proxy's own, and these
-    /// hosts (`mcp.example`, with or without a port). An empty list of hosts allows any.
+    /// Lets in these origins (`https://app.example`) beside our own, and these
+    /// hosts (`mcp.example`, with or without a port). No hosts: any.
     #[must_use]
     pub fn new(origins: Vec<String>, hosts: Vec<String>) -> Self {
         Self { origins, hosts }
     }
 
-<<<<<<< HEAD:components/edge/src/origin.rs
     /// Checks the `Origin` and the `Host` of a request that was sent to `own`,
     /// our origin as the client knows it.
     ///
     /// # Errors
     /// If the request must not come in.
     pub fn admit(&self, origin: Option<&str>, host: Option<&str>, own: &str) -> Result<(), Refusal> {
-=======
-    /// Checks a request that was sent to `own`, the proxy's origin as the client knows
-    /// it.
-    ///
-    /// # Errors
-    /// If the policy rejects the request.
-    pub fn admit(&self, headers: &HeaderMap, own: &str) -> Result<(), Rejection> {
-        let origin = text(headers, &ORIGIN);
->>>>>>> comments:components/core/src/front/origin.rs
         let listed = |origin: &str| self.origins.iter().any(|listed| listed.eq_ignore_ascii_case(origin));
         let allowed = |origin: &str| listed(origin) || (self.is_ours(own) && same(origin, own));
         if !origin.is_none_or(allowed) {
@@ -64,13 +36,8 @@ impl OriginPolicy {
         Ok(())
     }
 
-<<<<<<< HEAD:components/edge/src/origin.rs
     /// Whether a host, or the host of an origin, is one of ours.
     fn is_ours(&self, place: &str) -> bool {
-=======
-    /// Whether the host, or the host of an origin, is allowed.
-    fn known(&self, place: &str) -> bool {
->>>>>>> comments:components/core/src/front/origin.rs
         let host = place.split_once("://").map_or(place, |(_, host)| host);
         let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
         let name = name.map_or(host, |(name, _)| name);
@@ -112,12 +79,7 @@ mod tests {
         for bad in ["evil.example", "edge.example.evil", "localhost.evil:8787", "127.0.0.1"] {
             assert_eq!(knock(&policy, None, bad), Err(Refusal::Host), "{bad}");
         }
-<<<<<<< HEAD:components/edge/src/origin.rs
         // A name that leads to us is not ours because the page says so too.
         assert_eq!(knock(&policy, Some("https://evil.example"), "evil.example"), Err(Refusal::Origin));
-=======
-        // A page on a name that resolves to the proxy does not make that name allowed.
-        assert_eq!(knock(&policy, Some("https://evil.example"), "evil.example"), Err(Rejection::Origin));
->>>>>>> comments:components/core/src/front/origin.rs
     }
 }
