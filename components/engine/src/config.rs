@@ -32,6 +32,7 @@ pub(crate) fn defaults(url: String) -> Result<machine::Config, machine::ConfigEr
         quirks: quirks(config.quirks),
         redirects: config.redirects,
         trace: config.trace,
+        notes: false,
         http: None,
     })
 }
