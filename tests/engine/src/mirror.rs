@@ -2,7 +2,7 @@
 //! translates the other way, and neither has a wildcard: a case that the core
 //! has and the WIT has not does not compile here, one that only the WIT has
 //! does not compile there. So the two cannot drift apart. The settings, which
-//! the core does not let others list, are compared in `tests/replay`.
+//! the core does not let others list, are compared in `components/options/tests`.
 
 use crate::machine;
 use mcp_proxy_core as core;

@@ -16,7 +16,6 @@ use mcp_proxy_core::{Input, Side, Source, Time};
 use mcp_proxy_engine_tests::{Engine, Instance, Proxy, config, deadline, input, machine, output};
 use mcp_proxy_sim::{Size, record};
 use serde_json::Value;
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -78,33 +77,6 @@ fn one_call_costs() {
         assert_eq!(instance.poll(proxy).unwrap(), []);
     }
     println!("engine: handle + poll of an early tick: {:.2} µs", micros(start.elapsed(), u64::from(TICKS)));
-}
-
-/// A setting that the core has and the WIT has not would silently keep its
-/// default in the engine. The first line of a recording names them all.
-#[test]
-fn the_wit_has_every_setting_of_the_core() {
-    let first: Value = serde_json::from_str(&record(0, Size::default()).unwrap().lines[0]).unwrap();
-    let beside = ["mcp-proxy-record", "version", "seed", "start"];
-    let core = first.as_object().unwrap().keys().map(String::as_str).filter(|key| !beside.contains(key));
-    let wit = [
-        "url",
-        "transport",
-        "headers",
-        "first_byte_timeout",
-        "endpoint_timeout",
-        "request_timeout",
-        "total_timeout",
-        "drain_timeout",
-        "retries",
-        "max_message",
-        "keep_alive",
-        "quirks",
-        "redirects",
-        "trace",
-        "http",
-    ];
-    assert_eq!(core.collect::<BTreeSet<_>>(), BTreeSet::from(wit));
 }
 
 #[derive(Default)]
