@@ -24,10 +24,10 @@ export class Host {
   /** Resolves with "drained" or "stopped". */
   exited = new Promise((resolve) => (this.#exit = resolve));
 
-  /** `config` is from `machine.defaults(url)`; `client` has a readable and a writable of bytes. */
-  constructor(config, client, log = () => {}) {
+  /** `config` is from `machine.defaults(url)`; `client` has a readable and a writable of bytes; `log` gets the notes. */
+  constructor(config, client, log) {
     const [seed] = crypto.getRandomValues(new BigUint64Array(1));
-    this.#proxy = machine.Proxy.create(config, seed, now());
+    this.#proxy = machine.Proxy.create({ ...config, notes: log !== undefined }, seed, now());
     this.#reader = client.readable.getReader();
     this.#writer = client.writable.getWriter();
     this.#log = log;

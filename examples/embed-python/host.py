@@ -35,6 +35,7 @@ class Machine:
         config = self.function("defaults")(url)
         if isinstance(config, Variant):
             sys.exit(f"bad {config.tag}: {config.payload}")
+        config.notes = True
         proxy = self.function("[static]proxy.create")(config, random.getrandbits(64), now)
         for name in ("handle", "poll", "deadline", "wants"):
             setattr(self, name, self.function(f"[method]proxy.{name}", proxy))

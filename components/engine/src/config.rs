@@ -32,6 +32,7 @@ pub(crate) fn defaults(url: String) -> Result<machine::Config, machine::ConfigEr
         quirks: quirks(config.quirks),
         redirects: config.redirects,
         trace: config.trace,
+        notes: false,
         http: None,
     })
 }
@@ -39,34 +40,54 @@ pub(crate) fn defaults(url: String) -> Result<machine::Config, machine::ConfigEr
 /// # Errors
 /// If the configuration cannot work.
 pub(crate) fn read(from: machine::Config) -> Result<Config, machine::ConfigError> {
-    let mut config = new(&from.url)?;
-    config.transport = match from.transport {
+    // Every setting by its name: one that is forgotten does not compile. The notes
+    // are not for the machine to know.
+    let machine::Config {
+        url,
+        transport,
+        headers,
+        first_byte_timeout,
+        endpoint_timeout,
+        request_timeout,
+        total_timeout,
+        drain_timeout,
+        retries,
+        max_message,
+        keep_alive,
+        quirks,
+        redirects,
+        trace,
+        notes: _,
+        http,
+    } = from;
+    let mut config = new(&url)?;
+    config.transport = match transport {
         machine::Transport::Auto => Transport::Auto,
         machine::Transport::StreamableHttp => Transport::StreamableHttp,
         machine::Transport::Sse => Transport::Sse,
     };
-    for (name, value) in from.headers {
+    for (name, value) in headers {
         let header = HeaderName::try_from(&name).ok().zip(HeaderValue::try_from(value).ok());
         let (header, mut value) = header.ok_or_else(|| machine::ConfigError::Header(name.clone()))?;
         value.set_sensitive(true);
         config.headers.try_append(header, value).map_err(|_| machine::ConfigError::Header(name))?;
     }
-    config.first_byte_timeout = from.first_byte_timeout.map(Duration::from_millis);
-    config.endpoint_timeout = Duration::from_millis(from.endpoint_timeout);
-    config.request_timeout = from.request_timeout.map(Duration::from_millis);
-    config.total_timeout = from.total_timeout.map(Duration::from_millis);
-    config.drain_timeout = Duration::from_millis(from.drain_timeout);
-    config.retries = from.retries;
-    config.max_message = usize::try_from(from.max_message).unwrap_or(usize::MAX);
-    config.keep_alive = match from.keep_alive {
+    config.first_byte_timeout = first_byte_timeout.map(Duration::from_millis);
+    config.endpoint_timeout = Duration::from_millis(endpoint_timeout);
+    config.request_timeout = request_timeout.map(Duration::from_millis);
+    config.total_timeout = total_timeout.map(Duration::from_millis);
+    config.drain_timeout = Duration::from_millis(drain_timeout);
+    config.retries = retries;
+    config.max_message = usize::try_from(max_message).unwrap_or(usize::MAX);
+    config.keep_alive = match keep_alive {
         machine::KeepAlive::Auto => KeepAlive::Auto,
         machine::KeepAlive::Off => KeepAlive::Off,
         machine::KeepAlive::Every(time) => KeepAlive::Every(Duration::from_millis(time)),
     };
-    config.quirks = borne(from.quirks);
-    config.redirects = from.redirects;
-    config.trace = from.trace;
-    if let Some(client) = from.http {
+    config.quirks = borne(quirks);
+    config.redirects = redirects;
+    config.trace = trace;
+    if let Some(client) = http {
         config.client = ClientTransport::Http(http_transport(client)?);
     }
     Ok(config)

@@ -18,7 +18,11 @@ mod bindings {
 
 struct Engine;
 
-struct Proxy(RefCell<mcp_proxy_core::Proxy>);
+struct Proxy {
+    machine: RefCell<mcp_proxy_core::Proxy>,
+    /// Whether the host reads notes.
+    notes: bool,
+}
 
 impl machine::Guest for Engine {
     type Proxy = Proxy;
@@ -30,21 +34,23 @@ impl machine::Guest for Engine {
 
 impl machine::GuestProxy for Proxy {
     fn create(config: machine::Config, seed: u64, now: u64) -> Result<machine::Proxy, machine::ConfigError> {
-        let config = config::read(config)?;
-        Ok(machine::Proxy::new(Self(RefCell::new(mcp_proxy_core::Proxy::new(&config, seed, Time(now))))))
+        let notes = config.notes;
+        let machine = mcp_proxy_core::Proxy::new(&config::read(config)?, seed, Time(now));
+        Ok(machine::Proxy::new(Self { machine: RefCell::new(machine), notes }))
     }
 
     fn handle(&self, now: u64, input: machine::Input) {
-        facts::with(input, |input| self.0.borrow_mut().handle(Time(now), input));
+        facts::with(input, |input| self.machine.borrow_mut().handle(Time(now), input));
     }
 
     fn poll(&self) -> Vec<machine::Output> {
-        let mut proxy = self.0.borrow_mut();
-        std::iter::from_fn(|| proxy.poll()).map(said).collect()
+        let mut machine = self.machine.borrow_mut();
+        let outputs = std::iter::from_fn(|| machine.poll());
+        outputs.filter(|output| self.notes || !matches!(output, Output::Note(_))).map(said).collect()
     }
 
     fn deadline(&self) -> Option<machine::Deadline> {
-        let deadline = self.0.borrow().deadline()?;
+        let deadline = self.machine.borrow().deadline()?;
         Some(machine::Deadline { at: deadline.at.0, why: why(deadline.why) })
     }
 
@@ -53,7 +59,7 @@ impl machine::GuestProxy for Proxy {
             machine::Source::Side(machine::Side::Client) => Source::Side(Side::Client),
             machine::Source::Call(id) => Source::Call(mcp_proxy_core::CallId(id)),
         };
-        self.0.borrow().wants(source)
+        self.machine.borrow().wants(source)
     }
 }
 

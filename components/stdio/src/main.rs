@@ -70,29 +70,50 @@ fn replay(options: &Replay) -> ExitCode {
 }
 
 fn config(options: &Options) -> Result<Config, String> {
-    let mut config = Config::new(&options.url).map_err(|error| error.to_string())?;
-    config.transport = match options.transport {
+    // Every option by its name: one that is forgotten does not compile. The last
+    // ones are the shell's own.
+    let Options {
+        url,
+        transport,
+        headers,
+        first_byte_timeout,
+        endpoint_timeout,
+        request_timeout,
+        total_timeout,
+        retries,
+        max_message_bytes,
+        drain_timeout,
+        keep_alive,
+        quirks,
+        debug,
+        connect_timeout: _,
+        log_bodies: _,
+        record: _,
+        host: _,
+    } = options;
+    let mut config = Config::new(url).map_err(|error| error.to_string())?;
+    config.transport = match transport {
         Transport::Auto => mcp_proxy_core::Transport::Auto,
         Transport::StreamableHttp => mcp_proxy_core::Transport::StreamableHttp,
         Transport::Sse => mcp_proxy_core::Transport::Sse,
     };
-    config.first_byte_timeout = options.first_byte_timeout;
-    config.endpoint_timeout = options.endpoint_timeout;
-    config.request_timeout = options.request_timeout;
-    config.total_timeout = options.total_timeout;
-    config.retries = options.retries;
-    config.max_message = options.max_message_bytes;
-    config.drain_timeout = options.drain_timeout;
-    config.trace = options.debug;
-    config.keep_alive = match options.keep_alive {
+    config.first_byte_timeout = *first_byte_timeout;
+    config.endpoint_timeout = *endpoint_timeout;
+    config.request_timeout = *request_timeout;
+    config.total_timeout = *total_timeout;
+    config.retries = *retries;
+    config.max_message = *max_message_bytes;
+    config.drain_timeout = *drain_timeout;
+    config.trace = *debug;
+    config.keep_alive = match *keep_alive {
         KeepAlive::Auto => mcp_proxy_core::KeepAlive::Auto,
         KeepAlive::Off => mcp_proxy_core::KeepAlive::Off,
         KeepAlive::Every(time) => mcp_proxy_core::KeepAlive::Every(time),
     };
-    options.quirks.iter().for_each(|(quirk, on)| *switch(&mut config.quirks, *quirk) = *on);
+    quirks.iter().for_each(|(quirk, on)| *switch(&mut config.quirks, *quirk) = *on);
     let agent = http::HeaderValue::from_static(concat!("mcp-proxy/", env!("CARGO_PKG_VERSION")));
     config.headers.insert(http::header::USER_AGENT, agent);
-    for (name, value) in &options.headers {
+    for (name, value) in headers {
         let bad = |_| format!("header {name}: not a valid HTTP header");
         let header = http::HeaderName::try_from(name).map_err(|_| bad(()))?;
         let mut value = http::HeaderValue::try_from(value).map_err(|_| bad(()))?;

@@ -9,7 +9,7 @@ mod bindings {
 }
 mod http;
 
-use bindings::exports::mcp::proxy::machine::{Input, Output, Side, Sink, Source};
+use bindings::exports::mcp::proxy::machine::{Config, Input, Output, Side, Sink, Source};
 use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -33,7 +33,7 @@ async fn main() -> Result<()> {
     // The linker is empty: the engine imports nothing.
     let engine = bindings::Engine::instantiate(&mut store, &component, &Linker::new(&wasmtime))?;
     let machine = engine.mcp_proxy_machine();
-    let config = machine.call_defaults(&mut store, url)??;
+    let config = Config { notes: true, ..machine.call_defaults(&mut store, url)?? };
     let start = Instant::now();
     let now = || u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
     let seed = UNIX_EPOCH.elapsed()?.subsec_nanos().into();

@@ -2,7 +2,7 @@
 //! translates the other way, and neither has a wildcard: a case that the core
 //! has and the WIT has not does not compile here, one that only the WIT has
 //! does not compile there. So the two cannot drift apart. The settings, which
-//! the core does not let others list, are compared in `tests/replay`.
+//! the core does not let others list, are compared in `components/options/tests`.
 
 use crate::machine;
 use mcp_proxy_core as core;
@@ -12,7 +12,7 @@ use mcp_proxy_core::{
 };
 use std::time::Duration;
 
-/// The configuration; the core does not show its URL.
+/// The configuration, of a host that reads notes; the core does not show its URL.
 #[must_use]
 pub fn config(config: &core::Config, url: &str) -> machine::Config {
     machine::Config {
@@ -38,6 +38,7 @@ pub fn config(config: &core::Config, url: &str) -> machine::Config {
         quirks: quirks(config.quirks),
         redirects: config.redirects,
         trace: config.trace,
+        notes: true,
         http: match &config.client {
             ClientTransport::Lines => None,
             ClientTransport::Http(client) => Some(http_transport(client)),

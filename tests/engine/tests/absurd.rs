@@ -313,6 +313,7 @@ fn create(instance: &mut Instance, dice: &mut Dice) -> Proxy {
         transport: dice.one_of(&[Transport::Auto, Transport::StreamableHttp, Transport::Sse]),
         retries: dice.one_of(&[0, 3, u32::MAX]),
         max_message: dice.one_of(&[0, 1, 1000, LARGEST]),
+        notes: dice.one_in(2),
         quirks: if dice.one_in(4) { Quirks::empty() } else { config.quirks },
         ..if dice.one_in(2) { config } else { instance.defaults("http://h/mcp").unwrap().unwrap() }
     };

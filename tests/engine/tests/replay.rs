@@ -16,7 +16,6 @@ use mcp_proxy_core::{Input, Side, Source, Time};
 use mcp_proxy_engine_tests::{Engine, Instance, Proxy, config, deadline, input, machine, output};
 use mcp_proxy_sim::{Size, record};
 use serde_json::Value;
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -40,6 +39,32 @@ fn the_engine_says_what_the_native_core_says() {
     );
 }
 
+#[test]
+fn notes_cross_only_to_a_host_that_reads_them() {
+    let engine = engine();
+    let mut notes = 0;
+    for seed in 0..20 {
+        let lines = record(seed, Size::default()).unwrap().lines;
+        let (mut reader, start) = Reader::start(&lines[0]).unwrap();
+        let mut instance = engine.instantiate().unwrap();
+        let loud = settings(&start, &lines[0]);
+        let quiet = machine::Config { notes: false, ..settings(&start, &lines[0]) };
+        let [loud, quiet] = [loud, quiet].map(|config| create(&mut instance, &config, &start));
+        for line in &lines[1..] {
+            let (at, fact) = reader.next(line).unwrap();
+            let [mut all, rest] = [loud, quiet].map(|proxy| {
+                instance.handle(proxy, at.0, &input(&fact.input())).unwrap();
+                instance.poll(proxy).unwrap()
+            });
+            let count = all.len();
+            all.retain(|output| !matches!(output, machine::Output::Note(_)));
+            notes += count - all.len();
+            assert_eq!(all, rest, "seed {seed}: {line}");
+        }
+    }
+    assert!(notes > 0, "nothing was noted");
+}
+
 /// What the crossing itself costs: an early tick changes nothing.
 #[test]
 fn one_call_costs() {
@@ -54,33 +79,6 @@ fn one_call_costs() {
     println!("engine: handle + poll of an early tick: {:.2} µs", micros(start.elapsed(), u64::from(TICKS)));
 }
 
-/// A setting that the core has and the WIT has not would silently keep its
-/// default in the engine. The first line of a recording names them all.
-#[test]
-fn the_wit_has_every_setting_of_the_core() {
-    let first: Value = serde_json::from_str(&record(0, Size::default()).unwrap().lines[0]).unwrap();
-    let beside = ["mcp-proxy-record", "version", "seed", "start"];
-    let core = first.as_object().unwrap().keys().map(String::as_str).filter(|key| !beside.contains(key));
-    let wit = [
-        "url",
-        "transport",
-        "headers",
-        "first_byte_timeout",
-        "endpoint_timeout",
-        "request_timeout",
-        "total_timeout",
-        "drain_timeout",
-        "retries",
-        "max_message",
-        "keep_alive",
-        "quirks",
-        "redirects",
-        "trace",
-        "http",
-    ];
-    assert_eq!(core.collect::<BTreeSet<_>>(), BTreeSet::from(wit));
-}
-
 #[derive(Default)]
 struct Sum {
     facts: u64,
@@ -93,7 +91,7 @@ impl Sum {
     /// Plays one recording twice, and compares after every fact.
     fn play(&mut self, instance: &mut Instance, seed: u64, lines: &[String]) {
         let (mut reader, start) = Reader::start(&lines[0]).unwrap();
-        let (mut native, inside) = (start.machine(), create(instance, &start, &lines[0]));
+        let (mut native, inside) = (start.machine(), create(instance, &settings(&start, &lines[0]), &start));
         for line in &lines[1..] {
             let (at, fact) = reader.next(line).unwrap();
             let said = self.natively(&mut native, at, fact.input());
@@ -131,11 +129,15 @@ impl Sum {
     }
 }
 
-/// A machine in the engine like the recorded one.
-fn create(instance: &mut Instance, start: &Start, first: &str) -> Proxy {
+/// The settings of a recorded machine.
+fn settings(start: &Start, first: &str) -> machine::Config {
     let first: Value = serde_json::from_str(first).unwrap();
-    let config = config(&start.config, first["url"].as_str().unwrap());
-    instance.create(&config, start.seed, start.now.0).unwrap().unwrap()
+    config(&start.config, first["url"].as_str().unwrap())
+}
+
+/// A machine in the engine that begins like the recorded one.
+fn create(instance: &mut Instance, config: &machine::Config, start: &Start) -> Proxy {
+    instance.create(config, start.seed, start.now.0).unwrap().unwrap()
 }
 
 fn micros(time: Duration, count: u64) -> f64 {
