@@ -24,6 +24,9 @@ part("close").onclick = () =>
     return exit;
   });
 
+// The engine is loaded.
+for (const id of ["run", "close"]) part(id).disabled = false;
+
 async function show(work) {
   part("state").textContent = "…";
   part("state").textContent = await work().catch((error) => `failed: ${error.message}`);
