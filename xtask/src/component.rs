@@ -27,7 +27,7 @@ pub(crate) fn check_engine() -> Result<()> {
     ensure!(exports.contains("mcp:proxy/machine"), "dist/mcp-engine.wasm exports {exports:?}");
     let bytes = std::fs::read(&path)?;
     let (size, packed) = (bytes.len() / 1000, compressed(&bytes)? / 1000);
-    ensure!(size < 1000 && packed < 300, "dist/mcp-engine.wasm is too big: {size} KB, {packed} KB compressed");
+    ensure!(size < 1000 && packed < 400, "dist/mcp-engine.wasm is too big: {size} KB, {packed} KB compressed");
     say(&format!("mcp-engine.wasm: 0 imports, {size} KB, {packed} KB compressed"));
     Ok(())
 }

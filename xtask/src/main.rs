@@ -31,7 +31,7 @@ cargo xtask soak [NAME…]   long loads on one process each: does its memory sta
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match run(&arguments) {
+    match run(&arguments).and_then(|()| tools::clean()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             step::complain(&error);

@@ -1,4 +1,5 @@
 //! Runs commands: announces each one, keeps its output visible, and names it on failure.
+//! Also knows the folders of the repository. The choice of commands does not belong here.
 
 #![expect(clippy::print_stderr, reason = "a command-line tool talks to its user")]
 

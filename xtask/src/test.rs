@@ -46,9 +46,6 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
 fn lint() -> Result<()> {
     cases::check()?;
     security::check()?;
-    let mut deny = Command::new(tools::cargo_deny()?);
-    let checks = ["--locked", "check", "--show-stats", "bans", "licenses", "sources"];
-    step::run("cargo deny", deny.args(checks).current_dir(root()))?;
     step::run("rustfmt", &mut cargo(&["fmt", "--all", "--check"]))?;
     let native = [
         "clippy",
@@ -72,7 +69,10 @@ fn lint() -> Result<()> {
     let guest = ["clippy", "--locked", "--target", "wasm32-wasip2", "--package", "mcp-proxy-stdio"];
     step::run("clippy for the component", cargo(&guest).args(["--", "-D", "warnings"]))?;
     let engine = ["clippy", "--locked", "--target", "wasm32-unknown-unknown", "--package", "mcp-proxy-engine"];
-    step::run("clippy for the engine", cargo(&engine).args(["--", "-D", "warnings"]))
+    step::run("clippy for the engine", cargo(&engine).args(["--", "-D", "warnings"]))?;
+    let mut deny = Command::new(tools::cargo_deny()?);
+    let checks = ["--locked", "check", "--show-stats", "bans", "licenses", "sources"];
+    step::run("cargo deny", deny.args(checks).current_dir(root()))
 }
 
 fn core() -> Result<()> {
@@ -176,6 +176,9 @@ fn suite() -> Result<Command> {
     command.arg("run.mjs").current_dir(root().join("tests/e2e")).env("MCP_PROXY_DIST", dist());
     if let Some(python) = tools::python_packages("python-mcp", "tests/fixtures/python/requirements.txt")? {
         command.env("MCP_PROXY_PYTHON", python);
+    }
+    if let Some(python) = tools::python_packages("python-mcp-2", "tests/fixtures/python2/requirements.txt")? {
+        command.env("MCP_PROXY_PYTHON2", python);
     }
     Ok(command)
 }

@@ -108,11 +108,21 @@ impl Tool<'_> {
         for setting in speed.settings() {
             install.arg("--config").arg(format!("profile.release.{setting}"));
         }
-        install.env("CARGO_TARGET_DIR", cache()?.join("tools-target")).current_dir(cache_dir()?);
+        install.env("CARGO_TARGET_DIR", shared_target()?).current_dir(cache_dir()?);
         run(&format!("cargo install {package}"), &mut install)?;
-        std::fs::remove_dir_all(cache()?.join("tools-target")).ok();
         Ok(built)
     }
+}
+
+/// All tools of a run are built here, so that they share what they depend on.
+fn shared_target() -> Result<PathBuf> {
+    Ok(cache()?.join("tools-target"))
+}
+
+/// Removes what building the tools has left.
+pub(crate) fn clean() -> Result<()> {
+    std::fs::remove_dir_all(shared_target()?).ok();
+    Ok(())
 }
 
 fn is_version(program: &Path, version: &str) -> bool {
