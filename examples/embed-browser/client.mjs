@@ -9,7 +9,7 @@ export class Client {
   #answers = new Map();
   #host;
 
-  /** Connects to the server behind the URL; both transports are understood. */
+  /** Connects to the server behind the URL, of either era and transport. */
   static async connect(url) {
     const client = new Client(url);
     const clientInfo = { name: "page", version: "1" };

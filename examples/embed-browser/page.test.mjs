@@ -1,4 +1,4 @@
-// The page in a headless Chromium, with a legacy SSE server of another origin.
+// The page in a headless Chromium, with servers of both eras on another origin.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -6,8 +6,8 @@ import { chromium } from "playwright-core";
 import { HUNG_MS, inChromium, startChromium } from "../../tests/fixtures/chromium.mjs";
 import { serve } from "./serve.mjs";
 
-async function open(t) {
-  const served = await serve();
+async function open(t, kind) {
+  const served = await serve(kind);
   t.after(() => served.close());
   const { browser, close } = await startChromium(chromium);
   t.after(close);
@@ -25,6 +25,17 @@ test("a page lists tools, calls one and leaves", inChromium, async (t) => {
   await page.click("#close");
   await state("drained");
   await server.deserted();
+});
+
+test("a page uses a modern server", inChromium, async (t) => {
+  const { page, server, state } = await open(t, "modern");
+  await page.click("#run");
+  await state("connected");
+  assert.equal(await page.textContent("#echo"), '{"message":"from a page"}');
+  const labels = ["POST server/discover", "POST tools/list", "POST tools/call"];
+  assert.deepEqual(server.labels().filter((label) => label !== "POST subscriptions/listen"), labels);
+  await page.click("#close");
+  await state("drained");
 });
 
 test("a page is told that the server is not there", inChromium, async (t) => {

@@ -1,10 +1,14 @@
 // The example with real peers: the official SDK's stdio client starts `node host.mjs URL`, and
-// behind the URL is the reference server "everything", on either transport.
+// behind the URL is the reference server "everything", on either transport, or a server of
+// 2026-07-28. The clients are of both eras too.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { StdioClient } from "../../tests/e2e/client.mjs";
+import * as modern from "../../tests/e2e/modern-clients.mjs";
+import { startModernServer } from "../../tests/e2e/modern-server.mjs";
+import { assertEra } from "../../tests/e2e/modern-steps.mjs";
 import { startEverything } from "../../tests/e2e/processes.mjs";
 import { connectClient, progressOf, textOf } from "../../tests/e2e/sdk.mjs";
 import { startServer } from "../../tests/fixtures/server.mjs";
@@ -54,6 +58,34 @@ for (const transport of ["streamableHttp", "sse"]) {
     assert.match(textOf((await answer).result), /completed/);
   });
 }
+
+for (const kind of modern.kinds)
+  test(`a modern server: a session of a ${kind.name}`, patience, async (t) => {
+    const server = await startModernServer();
+    t.after(() => server.close());
+    const connected = await modern.connect(kind, shell, server.url);
+    const { client, received } = connected;
+    t.after(() => connected.close());
+    assert.ok((await client.listTools()).tools.some(({ name }) => name === "echo"));
+    const slow = { name: "slow", arguments: { steps: 3 } };
+    assert.equal(textOf(await client.callTool(slow, undefined, { onprogress: () => {} })), "3 steps");
+    assert.deepEqual(progressOf(received), [1, 2, 3]);
+    assert.equal(textOf(await client.callTool({ name: "two_rounds", arguments: {} })), "Ada from London");
+    assertEra(connected);
+  });
+
+for (const transport of ["streamableHttp", "sse"])
+  test(`${transport}: a session of a modern client`, patience, async (t) => {
+    const server = await startEverything(transport);
+    t.after(() => server.close());
+    const connected = await modern.connect(modern.modernKind, shell, server.url);
+    const { client } = connected;
+    t.after(() => connected.close());
+    assert.equal(textOf(await client.callTool({ name: "echo", arguments: { message: "hi" } })), "Echo: hi");
+    const asked = await client.callTool({ name: "trigger-elicitation-request", arguments: {} });
+    assert.match(JSON.stringify(asked), /Name: Ada/);
+    assertEra(connected);
+  });
 
 test("a server that is not there: an answer, and exit 0", patience, async (t) => {
   const server = await startServer();

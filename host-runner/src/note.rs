@@ -5,11 +5,14 @@
 use std::{
     io::Write,
     sync::{Condvar, Mutex, MutexGuard, Once, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// How many bytes may wait for a reader.
 const MOST_WAITING: usize = 256 << 10;
+/// At most so many lines about HTTP in each span of this length.
+const MOST_LINES: usize = 10;
+const SPAN: Duration = Duration::from_secs(10);
 /// How long the process waits for the reader at exit.
 const LAST_WAIT: Duration = Duration::from_millis(500);
 
@@ -34,14 +37,42 @@ pub fn line(text: &str) {
     write(format!("{text}\n").as_bytes());
 }
 
-/// A tagged line. Repeats of the last line are suppressed, since a component that retries
-/// would print it for each attempt.
+/// A tagged line. Leaves out a repeat of the last one, since a component that retries would
+/// cause it at each attempt, and counts what exceeds ten lines in ten seconds.
 pub fn http(text: &str) {
-    static LAST: Mutex<String> = Mutex::new(String::new());
-    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    if *last != text {
-        text.clone_into(&mut last);
-        line(&format!("[HTTP] {text}"));
+    static FLOOD: Mutex<Flood> = Mutex::new(Flood { last: String::new(), begun: None, lines: 0, left_out: 0 });
+    let mut flood = FLOOD.lock().unwrap_or_else(PoisonError::into_inner);
+    flood.next(text, Instant::now()).into_iter().for_each(|text| line(&format!("[HTTP] {text}")));
+}
+
+/// What was written of late.
+struct Flood {
+    last: String,
+    /// When the current span began.
+    begun: Option<Instant>,
+    /// How many lines it has, and how many it left out.
+    lines: usize,
+    left_out: usize,
+}
+
+impl Flood {
+    /// The lines to write now.
+    fn next(&mut self, text: &str, now: Instant) -> Vec<String> {
+        if self.last == text {
+            return Vec::new();
+        }
+        text.clone_into(&mut self.last);
+        if self.begun.is_none_or(|begun| now.duration_since(begun) >= SPAN) {
+            (self.begun, self.lines) = (Some(now), 0);
+        }
+        self.lines += 1;
+        if self.lines > MOST_LINES {
+            self.left_out += 1;
+            return Vec::new();
+        }
+        let left_out = std::mem::take(&mut self.left_out);
+        let count = (left_out > 0).then(|| format!("{left_out} more lines were left out"));
+        count.into_iter().chain([text.to_owned()]).collect()
     }
 }
 
@@ -97,6 +128,17 @@ fn queue() -> MutexGuard<'static, Queue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_flood_is_ten_lines_and_a_count() {
+        let mut flood = Flood { last: String::new(), begun: None, lines: 0, left_out: 0 };
+        let begun = Instant::now();
+        let lines = |flood: &mut Flood, text: &str, now| flood.next(text, now);
+        let all: Vec<String> = (0..1000).flat_map(|n| lines(&mut flood, &format!("cause {}", n % 2), begun)).collect();
+        assert_eq!(all.len(), MOST_LINES);
+        assert_eq!(lines(&mut flood, "cause 1", begun + SPAN), Vec::<String>::new());
+        assert_eq!(lines(&mut flood, "cause 2", begun + SPAN), ["990 more lines were left out", "cause 2"]);
+    }
 
     #[test]
     fn what_does_not_fit_is_dropped_and_counted() {

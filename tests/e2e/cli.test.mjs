@@ -9,6 +9,7 @@ const OPTIONS = [
   "--header",
   "--bearer-token-env",
   "--transport",
+  "--era",
   "--connect-timeout",
   "--request-timeout",
   "--retries",
@@ -30,7 +31,7 @@ async function run(connect, url, options) {
   return { code, stdout, stderr: client.stderr };
 }
 
-for (const [what, url, options] of [
+for (const [what, url, options, choices = ""] of [
   ["no URL", null, []],
   ["an unknown option", "http://127.0.0.1:9/mcp", ["--no-such-option"]],
   ["a URL that is none", "not a url", []],
@@ -40,13 +41,15 @@ for (const [what, url, options] of [
   ["a size that is none", "http://127.0.0.1:9/mcp", ["--max-message-bytes", "lots"]],
   ["a number that is none", "http://127.0.0.1:9/mcp", ["--retries", "-1"]],
   ["a header that is none", "http://127.0.0.1:9/mcp", ["--header", "nonsense"]],
-  ["a transport that is none", "http://127.0.0.1:9/mcp", ["--transport", "pigeon"]],
+  ["a transport that is none", "http://127.0.0.1:9/mcp", ["--transport", "pigeon"], "auto, streamable-http or sse"],
+  ["an era that is none", "http://127.0.0.1:9/mcp", ["--era", "tomorrow"], "auto, legacy or modern"],
 ]) {
   scenario(`${what} is a usage error: its exit code and one line`, {}, async ({ shell, connect }) => {
     const { code, stdout, stderr } = await run(connect, url, options);
     assert.equal(code, shell.usageError, stderr);
     assert.equal(stdout, "");
     assert.equal(stderr.trimEnd().split("\n").length, 1, stderr);
+    assert.ok(stderr.includes(choices), stderr);
   });
 }
 

@@ -229,6 +229,8 @@ function parse(text) {
   }
 }
 
+const isStructured = (value) => typeof value === "object";
+
 /** What is wrong with a line of stdout, if anything. */
 function faultOf(text, message) {
   const shown = text.slice(0, 200);
@@ -236,9 +238,14 @@ function faultOf(text, message) {
     return `not a JSON object: ${shown}`;
   if (message.jsonrpc !== "2.0") return `not JSON-RPC 2.0: ${shown}`;
   if (message.id === null) return `id is null: ${shown}`;
-  if (typeof message.method === "string") return undefined;
-  if (message.id === undefined) return `neither a method nor an id: ${shown}`;
-  if ("result" in message === "error" in message) return `not exactly one of result and error: ${shown}`;
+  const kinds = ["method", "result", "error"].filter((member) => member in message);
+  if (kinds.length !== 1) return `not exactly one of method, result and error: ${shown}`;
+  const [kind] = kinds;
+  if (kind === "method" && (typeof message.method !== "string" || !isStructured(message.params ?? {})))
+    return `no request and no notification: ${shown}`;
+  if (kind !== "method" && message.id === undefined) return `an answer without an id: ${shown}`;
+  if (kind === "error" && !(Number.isInteger(message.error?.code) && typeof message.error.message === "string"))
+    return `not an error: ${shown}`;
   return undefined;
 }
 

@@ -1,14 +1,55 @@
-// The client under test of the official conformance suite: the SDK's client, speaking stdio to a
-// proxy, which speaks HTTP to the suite's server. The suite appends its URL as the last argument
-// and names the scenario in MCP_CONFORMANCE_SCENARIO; MCP_PROXY_SHELL names the shell.
+// The client under test of the official conformance suite: a client of the SDK, speaking stdio to a
+// proxy, which speaks HTTP to the suite's server. The suite appends its URL as the last argument,
+// names the scenario in MCP_CONFORMANCE_SCENARIO and may say more in MCP_CONFORMANCE_CONTEXT.
+// MCP_PROXY_SHELL names the shell, MCP_PROXY_CLIENT the client. Without a shell there is no proxy: the
+// client then speaks HTTP itself, for comparison.
 
+import { Client as ModernClient, StreamableHTTPClientTransport as ModernHttp } from "@modelcontextprotocol/client";
+import { StdioClientTransport as ModernStdio } from "@modelcontextprotocol/client/stdio";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { shells } from "./shells.mjs";
 
+const INFO = { name: "conformance", version: "1" };
+const capabilities = { elicitation: { form: { applyDefaults: true } }, sampling: {}, roots: {} };
+
+/** What a scenario does while the server waits for the user. */
+let duringElicitation = async () => {};
+
+async function elicit() {
+  await duringElicitation();
+  return { action: "accept", content: {} };
+}
+
+const clients = {
+  v1() {
+    const client = new Client(INFO, { capabilities });
+    client.setRequestHandler(ElicitRequestSchema, elicit);
+    return [client, StdioClientTransport, StreamableHTTPClientTransport];
+  },
+  "v2 auto": () => modern("auto"),
+  "v2 pinned": () => modern({ pin: "2026-07-28" }),
+};
+
+function modern(mode) {
+  const client = new ModernClient(INFO, { capabilities, versionNegotiation: { mode } });
+  client.setRequestHandler("elicitation/create", elicit);
+  return [client, ModernStdio, ModernHttp];
+}
+
+async function list(client) {
+  await client.listTools();
+}
+
+/** The second generation insists on a type that the specification lets a client take for granted. */
+function allowMissingType(error) {
+  if (!error.message.includes("missing required resultType")) throw error;
+}
+
 const scenarios = {
-  initialize: (client) => client.listTools(),
+  initialize: list,
   async tools_call(client) {
     await client.listTools();
     await client.callTool({ name: "add_numbers", arguments: { a: 5, b: 3 } });
@@ -21,15 +62,46 @@ const scenarios = {
     await client.listTools();
     await client.callTool({ name: "test_reconnection", arguments: {} });
   },
+  "request-metadata": list,
+  async "http-standard-headers"(client) {
+    for (const { name } of (await client.listTools()).tools) await client.callTool({ name, arguments: {} });
+    for (const { uri } of (await client.listResources()).resources) await client.readResource({ uri });
+    for (const { name } of (await client.listPrompts()).prompts) await client.getPrompt({ name });
+  },
+  async "http-custom-headers"(client, { toolCalls }) {
+    await client.listTools();
+    for (const call of toolCalls) await client.callTool(call);
+  },
+  /** Calls whatever it is shown. */
+  async "http-invalid-tool-headers"(client) {
+    for (const { name, inputSchema } of (await client.listTools()).tools) {
+      const args = Object.fromEntries(inputSchema.required.map((property) => [property, "x"]));
+      await client.callTool({ name, arguments: args });
+    }
+  },
+  async "sep-2322-client-request-state"(client) {
+    await client.listTools();
+    duringElicitation = async () => {
+      duringElicitation = async () => {};
+      await client.callTool({ name: "test_mrtr_unrelated", arguments: {} });
+    };
+    await client.callTool({ name: "test_mrtr_echo_state", arguments: {} });
+    await client.callTool({ name: "test_mrtr_no_state", arguments: {} });
+    await client.callTool({ name: "test_mrtr_no_result_type", arguments: {} }).catch(allowMissingType);
+  },
+  "json-schema-ref-no-deref": list,
+  async "json-schema-2020-12-preservation"(client) {
+    const { tools } = await client.listTools();
+    const { inputSchema } = tools.find(({ name }) => name === "json_schema_2020_12_tool");
+    await client.callTool({ name: "json_schema_echo", arguments: { schema: inputSchema } });
+  },
 };
 
 const url = process.argv.at(-1);
 const shell = shells.find(({ name }) => name === process.env.MCP_PROXY_SHELL);
-const client = new Client(
-  { name: "conformance", version: "1" },
-  { capabilities: { elicitation: { form: { applyDefaults: true } } } },
-);
-client.setRequestHandler(ElicitRequestSchema, () => ({ action: "accept", content: {} }));
-await client.connect(new StdioClientTransport({ command: shell.command, args: shell.args(url), stderr: "inherit" }));
-await scenarios[process.env.MCP_CONFORMANCE_SCENARIO](client);
+const [client, Stdio, Http] = clients[process.env.MCP_PROXY_CLIENT]();
+const proxy = shell && { command: shell.command, args: shell.args(url), stderr: "inherit" };
+await client.connect(shell ? new Stdio(proxy) : new Http(new URL(url)));
+const context = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? "{}");
+await scenarios[process.env.MCP_CONFORMANCE_SCENARIO](client, context);
 await client.close();

@@ -1,7 +1,8 @@
-// Finding out, with the client's first message and nothing else, which transport is behind a URL;
-// and saying what was tried where there is none.
+// Finding out which era and which transport are behind a URL, with one `server/discover` and then the
+// client's first message; and saying what was tried where there is no server.
 
 import assert from "node:assert/strict";
+import { startServer } from "../fixtures/server.mjs";
 import { endpoints, startSseServer } from "../fixtures/sse-server.mjs";
 import { another, scenario } from "./scenario.mjs";
 
@@ -21,23 +22,82 @@ const legacySession = [
   "POST /messages tools/list",
 ];
 
-scenario("a server on Streamable HTTP is sent nothing for detection", {}, async ({ open, server }) => {
-  const client = await open();
-  await server.listening();
-  await client.request("tools/list");
-  await client.finish();
-  assert.deepEqual(server.labels(), [
-    "POST initialize",
-    "POST notifications/initialized",
-    "GET",
-    "POST tools/list",
-    "DELETE",
-  ]);
-});
+// ---- the era --------------------------------------------------------------------------------
+
+/** Legacy servers of both transports: what each is asked with, and what opens a session there. */
+const legacyServers = [
+  { name: "Streamable HTTP", start: startServer, path: "", begin: ["POST initialize"] },
+  { name: "HTTP+SSE", start: startSseServer, path: " /sse", begin: ["POST /sse initialize", "GET /sse"] },
+];
+
+for (const { name, start, path, begin } of legacyServers) {
+  const discover = `POST${path} server/discover`;
+  const logged = { start, server: { logDiscover: true } };
+
+  scenario(`a server on ${name} gets one server/discover, before anything else`, logged, async ({ open, server }) => {
+    const client = await open();
+    await client.request("tools/list");
+    await client.finish();
+    assert.deepEqual(server.labels().slice(0, 1 + begin.length), [discover, ...begin]);
+    assert.equal(server.requests(discover).length, 1);
+  });
+
+  for (const [what, reply] of [
+    ["with a 500", (exchange) => exchange.reply(500, PAGE, "<p>unknown method</p>")],
+    ["with nothing", () => {}],
+  ]) {
+    scenario(`a server/discover answered ${what} on ${name} leads to initialize`, { start }, async (given) => {
+      given.server.always(discover, reply);
+      const client = await given.open({ options: ["--request-timeout", "1s"] });
+      assert.ok((await client.call("echo")).result);
+      await client.finish();
+      assert.deepEqual(given.server.labels().slice(0, 1 + begin.length), [discover, ...begin]);
+      assert.equal(given.server.requests(discover).length, 1);
+    });
+  }
+
+  scenario(`--era legacy sends no server/discover to ${name}`, logged, async ({ open, server }) => {
+    const client = await open({ options: ["--era", "legacy"] });
+    await client.request("tools/list");
+    await client.finish();
+    assert.deepEqual(server.labels().slice(0, begin.length), begin);
+    assert.deepEqual(server.requests(discover), []);
+  });
+
+  scenario(`--era modern before ${name} is an error that names the option`, logged, async ({ connect, server }) => {
+    const client = connect({ options: ["--era", "modern"] });
+    const { error } = await initialize(client);
+    assert.match(error.message, /2026-07-28.*--era modern/);
+    assert.equal(error.data.delivered, "no");
+    await client.finish();
+    assert.deepEqual(server.labels(), [discover]);
+  });
+}
+
+// ---- the transport --------------------------------------------------------------------------
 
 scenario(
-  "an HTTP+SSE server that is asked for by name is sent nothing for detection",
-  sse,
+  "a server on Streamable HTTP is sent nothing to detect its transport",
+  { server: { logDiscover: true } },
+  async ({ open, server }) => {
+    const client = await open();
+    await server.listening();
+    await client.request("tools/list");
+    await client.finish();
+    assert.deepEqual(server.labels(), [
+      "POST server/discover",
+      "POST initialize",
+      "POST notifications/initialized",
+      "GET",
+      "POST tools/list",
+      "DELETE",
+    ]);
+  },
+);
+
+scenario(
+  "--transport sse sends nothing for detection, and no server/discover",
+  sseWith({ logDiscover: true }),
   async ({ open, server }) => {
     const client = await open({ options: ["--transport", "sse"] });
     await client.request("tools/list");

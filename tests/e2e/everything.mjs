@@ -17,11 +17,16 @@ step("tools", async ({ client }) => {
   assert.ok(image.content.some(({ type }) => type === "image"));
 });
 
-step("resources and subscriptions", async ({ client, seen }) => {
+const RESOURCE = "demo://resource/dynamic/text/1";
+
+step("resources", async ({ client }) => {
   assert.ok((await client.listResources()).resources.length > 0);
   assert.ok((await client.listResourceTemplates()).resourceTemplates.length > 0);
-  const uri = "demo://resource/dynamic/text/1";
-  assert.match((await client.readResource({ uri })).contents[0].text, /^Resource 1/);
+  assert.match((await client.readResource({ uri: RESOURCE })).contents[0].text, /^Resource 1/);
+});
+
+step("subscriptions", async ({ client, seen }) => {
+  const uri = RESOURCE;
   await client.subscribeResource({ uri });
   await client.callTool({ name: "toggle-subscriber-updates", arguments: {} });
   assert.equal((await seen("notifications/resources/updated")).params.uri, uri);

@@ -13,6 +13,12 @@ export const python = process.env.MCP_PROXY_PYTHON;
 /** Why tests with the Python server are skipped, if they are. */
 export const withoutPython = python ? false : "no Python 3.11 with the pinned packages (MCP_PROXY_PYTHON is not set)";
 
+/** The Python with the SDK's second generation and FastMCP. */
+export const python2 = process.env.MCP_PROXY_PYTHON2;
+
+/** Why tests with them are skipped, if they are. */
+export const withoutPython2 = python2 ? false : "no Python 3.11 with mcp 2 and FastMCP (MCP_PROXY_PYTHON2 is not set)";
+
 /** The reference server "everything"; `transport` is "streamableHttp" or "sse". */
 export const startEverything = (transport, port) =>
   start(port, (chosen) => ({
@@ -41,6 +47,16 @@ export const startStreamablePython = (port) =>
     env: { PYTHONDONTWRITEBYTECODE: "1" },
     ready: "Uvicorn running",
     route: ROUTES.streamableHttp,
+  }));
+
+/** A server on the Python SDK's second generation ("sdk") or on FastMCP ("fastmcp"). */
+export const startPython2 = (kind, transport, port) =>
+  start(port, (chosen) => ({
+    command: python2,
+    args: [path("../fixtures/python2/server.py"), kind, String(chosen), ...(transport === "sse" ? ["sse"] : [])],
+    env: { PYTHONDONTWRITEBYTECODE: "1" },
+    ready: "Uvicorn running",
+    route: ROUTES[transport],
   }));
 
 /** A server on the TypeScript SDK: of its first generation ("express") or of its second ("web"). */

@@ -25,6 +25,12 @@ const literal = (text) => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&");
 const over = (call, status, transport = "Streamable HTTP") =>
   new RegExp(`^\\[HTTP\\] ${literal(call)}: ${status}, \\d+ bytes in \\d+ ms \\(${literal(transport)}\\)$`);
 
+/** The line of the proxy's own question, from which it learns the server's era. */
+const discovered = (path, status) => {
+  const call = `POST ${path} server/discover "mcp-proxy-[^"]+"`;
+  return new RegExp(`^\\[HTTP\\] ${call}: ${status}, \\d+ bytes in \\d+ ms \\(transport unknown\\)$`);
+};
+
 /** The line of a call that was not: what happened, in words that `cause` fits. */
 const failed = (call, cause) => new RegExp(`^\\[HTTP\\] ${literal(call)}: .*${cause}.*, after \\d+ ms`);
 
@@ -64,6 +70,7 @@ scenario("-v has one line for each call of a session", verbose, async ({ open, s
   await client.request("tools/list", undefined, "ten");
   await client.finish();
   assertEach(tagged(client, "HTTP"), [
+    discovered("/mcp", 400),
     over("POST /mcp initialize 1", 200),
     over("POST /mcp notifications/initialized", 202),
     /^\[HTTP\] GET \/mcp: 200, listening \(Streamable HTTP\)$/,
@@ -86,6 +93,7 @@ scenario(
     const sessions = [...server.sessions.keys()];
     await client.finish();
     assertEach(tagged(client, "HTTP"), [
+      discovered("/sse", 404),
       /^\[HTTP\] POST \/sse initialize 1: 404, \d+ bytes in \d+ ms/,
       listening("GET /sse", "HTTP+SSE"),
       over("POST /messages initialize 1", 202, "HTTP+SSE"),
@@ -112,6 +120,7 @@ scenario("the line of a call comes when the call is over, not before", verbose, 
   );
   server.gate("held").open();
   await held;
+  await said(client, over('POST /mcp tools/call "held"', 200));
   await client.finish();
   assert.equal(tagged(client, "HTTP").filter((line) => over('POST /mcp tools/call "held"', 200).test(line)).length, 1);
 });
@@ -237,7 +246,8 @@ for (const [name, start, path] of [
       await client.finish();
       assert.ok(server.log.some(({ query }) => query.get("key") === SECRET));
       const calls = tagged(client, "HTTP");
-      assert.match(calls[0], new RegExp(`^\\[HTTP\\] POST ${path} initialize 1: `));
+      for (const [n, method] of ["server/discover", "initialize"].entries())
+        assert.ok(calls[n].startsWith(`[HTTP] POST ${path} ${method} `), calls[n]);
       for (const line of calls) assert.match(line, /^\[HTTP\] [A-Z]+ \/[a-z]+( |:)/);
       assert.doesNotMatch(client.stderr, /\?|key=/);
       assert.ok(!client.stderr.includes(SECRET), client.stderr);
@@ -273,7 +283,7 @@ scenario("-v shows neither bodies nor credentials, also of calls that fail", ver
 
 // ---- bodies ---------------------------------------------------------------------------------
 
-/** What the log has of one direction: ">" for what the client said, "<" for what it was told. */
+/** What the log has of one direction: ">" for what the server was sent, "<" for what the client was told. */
 const bodies = (client, direction) =>
   tagged(client, "BODY")
     .filter((line) => line.startsWith(`[BODY] ${direction} `))
@@ -284,8 +294,8 @@ for (const options of [["--log-bodies"], ["-v", "--log-bodies"], ["--log-bodies"
     ["Streamable HTTP", startServer],
     ["HTTP+SSE", startSseServer],
   ]) {
-    scenario(`${options.join(" ")} logs what is said, a line a message (${name})`, { options, start }, async (scene) => {
-      const { open, server } = scene;
+    const scene = { options, start, server: { logDiscover: true } };
+    scenario(`${options.join(" ")} logs what is said, a line a message (${name})`, scene, async ({ open, server }) => {
       const client = await open({ options: ["--transport", start === startServer ? "auto" : "sse"] });
       await client.call("echo", { word: "größer 👋" }, "one");
       const asking = client.call("ask", { requests: [{ method: "roots/list", id: "why" }] }, 2);
@@ -295,8 +305,12 @@ for (const options of [["--log-bodies"], ["-v", "--log-bodies"], ["--log-bodies"
       await client.call("no such tool", {}, 3);
       await client.call("progress", { steps: 3 }, 4, { progressToken: "p" });
       await client.finish();
-      // The server is sent what the client says, byte for byte.
-      const sent = server.log.filter(({ method }) => method === "POST").map(({ body }) => body);
+      // The server is sent what the client says, byte for byte; before that, one question of the proxy.
+      const posts = server.log.filter(({ method }) => method === "POST");
+      const own = posts.filter(({ message }) => message.method === "server/discover");
+      assert.equal(own.length, start === startServer ? 1 : 0);
+      assert.deepEqual(posts.slice(0, own.length), own);
+      const sent = posts.map(({ body }) => body);
       assert.deepEqual(bodies(client, ">").sort(), sent.sort());
       assert.deepEqual(
         bodies(client, "<"),
@@ -401,7 +415,6 @@ const confess = {
 };
 
 const trusted = {
-  on: ["native"],
   options: ["-v", "--log-bodies", "--header", `X-Api-Key:${SECRET}`, "--bearer-token-env", "E2E_TOKEN"],
   env: { E2E_TOKEN: TOKEN },
   server: { tools: confess },
@@ -415,11 +428,22 @@ scenario("the user's credentials are covered in the log, whoever says them", tru
     if (where !== "refusal") assert.ok(text.includes(SECRET) && text.includes(TOKEN), `the client itself is told: ${text}`);
   }
   await client.call("echo", { key: SECRET, token: `Bearer ${TOKEN}` });
-  await client.call("echo", {}, `id-${TOKEN}`);
   await client.finish();
   assert.equal(server.log[0].headers.authorization, `Bearer ${TOKEN}`);
   assert.ok(bodies(client, "<").length >= 8, client.stderr);
   for (const secret of [SECRET, TOKEN]) assert.ok(!client.stderr.includes(secret), client.stderr);
+});
+
+// The component covers credentials in messages. The native shell also covers them in the lines about calls.
+const native = { ...trusted, on: ["native"] };
+
+scenario("a credential in the client's own id is covered on every line", native, async ({ open }) => {
+  const client = await open();
+  await client.call("echo", {}, `id-${TOKEN}`);
+  await client.finish();
+  await said(client, /^\[HTTP\] POST \/mcp tools\/call "id-\*+": 200/);
+  assert.equal(bodies(client, "<").filter((body) => body.includes('"id":"id-*')).length, 1, client.stderr);
+  assert.ok(!client.stderr.includes(TOKEN), client.stderr);
 });
 
 scenario("a credential where the log cuts a message is covered too", trusted, async ({ open, server }) => {

@@ -29,6 +29,8 @@ class Session {
 
   /** How the Worker speaks to the server, once it has said so. */
   upstream;
+  /** The era and the transport of the server. */
+  server;
   #url;
   #token;
   #id;
@@ -103,6 +105,7 @@ class Session {
 
   #take(headers) {
     this.upstream ??= headers.get("mcp-proxy-upstream");
+    this.server ??= headers.get("mcp-proxy-server");
     this.#id ??= headers.get("mcp-session-id");
     if (this.#id) Session.open.add(this);
   }
@@ -195,8 +198,8 @@ function wordsFor(status, token) {
   if (status === 404) return "There is no such endpoint or session (404).";
   if (status === 429) return "Too many requests (429): wait a moment and check again.";
   if (status === 503) return "The Worker cannot serve requests now (503).";
-  if (status === 502 || status === 504) return `The Worker did not get through to the server (${status}).`;
-  return `The request was answered with HTTP ${status}.`;
+  if (status === 502 || status === 504) return `The Worker could not reach the server (${status}).`;
+  return `The Worker answered with HTTP ${status}.`;
 }
 
 function lost(error, what) {
@@ -230,6 +233,7 @@ async function check(url, token) {
 async function look(session, found) {
   [found.welcome, found.initialize] = await timed(() => session.initialize());
   found.upstream = session.upstream;
+  found.server = session.server;
   await session.notify("notifications/initialized");
   [, found.ping] = await timed(() => session.request("ping"));
   found.tools = found.welcome.capabilities?.tools ? await toolsOf(session) : [];
@@ -380,13 +384,14 @@ async function copy(text) {
 }
 
 /** Shows an endpoint and returns a function that checks it. */
-function showEndpoint({ name, path }, number, all) {
+function showEndpoint({ name, path, era, transport }, number, all) {
   const url = new URL(path, location.origin).href;
   const root = byId("endpoint").content.firstElementChild.cloneNode(true);
   const [title, address, button] = ["h3", ".url", ".check"].map((selector) => root.querySelector(selector));
   title.textContent = name;
   title.hidden = name === "";
   address.textContent = url;
+  showServer(root, [era, transport]);
   onCopy(root.querySelector(".copy"), address, "URL", name);
   fillTabs(root, number, name, url);
   root.querySelector(".connect").open = all.length === 1;
@@ -405,6 +410,14 @@ async function runCheck(root, button, url) {
   button.ariaDisabled = null;
 }
 
+const NOT_KNOWN = "not known yet";
+
+/** Shows how the Worker speaks to the server: the era and the transport that it has detected. */
+function showServer(root, [era = NOT_KNOWN, transport = NOT_KNOWN]) {
+  const words = era === NOT_KNOWN ? era : `${TRANSPORTS[transport] ?? transport}, ${ERAS[era] ?? era}`;
+  root.querySelector(".server").textContent = `Server: ${words}`;
+}
+
 function showState(root, state, text) {
   const element = root.querySelector(".state");
   element.dataset.state = state;
@@ -412,7 +425,8 @@ function showState(root, state, text) {
 }
 
 function showFound(root, found) {
-  const { failure, welcome, tools = [] } = found;
+  const { failure, welcome, server, tools = [] } = found;
+  if (server) showServer(root, server.split(" "));
   fill(root, "dl", welcome ? factsOf(found) : []);
   fill(root, ".tools", tools.map((name) => make("li", name)), "ul");
   fill(root, ".trouble", failure ? [failure.quote] : [], "blockquote");
@@ -434,6 +448,7 @@ function summaryOf({ failure, welcome }) {
   return `${[401, 403, 429].includes(failure.status) ? "No access" : "Not reachable"}. ${failure.message}`;
 }
 
+const ERAS = { legacy: "with sessions", modern: "2026-07-28" };
 const TRANSPORTS = { "http+sse": "HTTP+SSE", "streamable-http": "Streamable HTTP" };
 
 function factsOf({ welcome, upstream, tools, initialize, ping }) {
@@ -458,9 +473,9 @@ function fact(term, description, remark) {
 }
 
 const ACCESS = {
-  public: "Open to everyone who knows the URL; no token is asked for.",
+  public: "Everyone who knows the URL can connect, without a token.",
   token: `Clients need a token: they send Authorization: Bearer ${TOKEN} with every request.`,
-  forwarded: "The server decides who may enter: what a client sends as Authorization goes on to it.",
+  forwarded: "The server decides who has access: it gets each client's Authorization header.",
 };
 
 function showEndpoints() {

@@ -1,5 +1,6 @@
 //! Responses that the machine has no part in, as the platform knows them.
 
+use crate::learned;
 use crate::shell::log;
 use http::StatusCode;
 use mcp_proxy_edge::Refusal;
@@ -20,6 +21,18 @@ pub(crate) fn too_long(limit: usize) -> Refusal {
 /// The client has as many sessions as it may have.
 pub(crate) fn too_many_sessions() -> Refusal {
     Refusal::TooManySessions { setting: MAX_SESSIONS }
+}
+
+/// The status with which an object passes on a request that another object must serve.
+/// Only the edge sees it.
+pub(crate) const ELSEWHERE: StatusCode = StatusCode::MISDIRECTED_REQUEST;
+
+/// Another object must serve the request. The edge learns what this one knows about the
+/// server.
+pub(crate) fn elsewhere(server: Option<&str>) -> Result<Response> {
+    let response = Response::empty()?.with_status(ELSEWHERE.as_u16());
+    server.map(|server| response.headers().set(learned::SERVER, server)).transpose()?;
+    Ok(response)
 }
 
 /// Something went wrong that should not have.

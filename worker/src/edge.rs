@@ -1,17 +1,21 @@
-//! The Worker itself: it reads a request, asks `mcp-proxy-edge` about it, and
-//! passes it to its session. It keeps nothing, and the bodies of sessions pass
-//! through it untouched. It reads only the bodies of requests that name no
-//! session: no object is made for a request that does not open one.
+//! The entry of the Worker: it reads the head of a request, asks `mcp-proxy-edge` about
+//! it, and forwards it to the object of its session. Bodies of sessions pass through it
+//! unchanged. It reads only the bodies of requests that name no session, because only an
+//! `initialize` or a modern request gets an object. It remembers only what it can lose
+//! (see [`learned`](crate::learned)).
 
 use crate::answer;
 use crate::known::Known;
+use crate::learned;
 use crate::opening;
 use crate::page;
 use crate::place::Place;
 use crate::platform::{self, Fail};
 use crate::settings::{self, Read, Settings};
 use crate::shell::log;
+use crate::stateless;
 use http::Method;
+use mcp_proxy_core::ModernRequest;
 use mcp_proxy_edge::{self as edge, Refusal, Verdict, cors};
 use std::panic::AssertUnwindSafe;
 use wasm_bindgen::prelude::Closure;
@@ -29,27 +33,27 @@ thread_local! {
 }
 
 /// A request, as far as the edge looks at it.
-struct Asked<'a> {
-    head: edge::Request<'a>,
-    /// The values of the headers that its session gets.
-    passed: [Option<&'a str>; 5],
+pub(crate) struct Asked<'a> {
+    pub(crate) head: edge::Request<'a>,
+    /// The values of the headers that its object gets.
+    passed: [Option<&'a str>; 7],
 }
 
 /// Where a request goes.
-struct Way<'a> {
-    env: &'a Env,
-    settings: &'a Settings,
+pub(crate) struct Way<'a> {
+    pub(crate) env: &'a Env,
+    pub(crate) settings: &'a Settings,
     /// The name of the server.
-    name: &'a str,
+    pub(crate) name: &'a str,
 }
 
-/// What comes of a request.
+/// The answer to a request.
 enum Answer {
-    /// This.
+    /// The response.
     Ready(Response),
-    /// What its session says.
+    /// The response of its session.
     Promised(Promise),
-    /// Not known at once; this was seen of it.
+    /// The edge must wait for something. These are the parts of the request that it reads.
     Later(String),
 }
 
@@ -59,13 +63,23 @@ impl<'a> Asked<'a> {
         let mut next = || seen.next().flatten();
         let method = next().and_then(|method| method.parse().ok()).unwrap_or_default();
         let url = next().unwrap_or_default();
-        let passed: [_; 5] = std::array::from_fn(|_| next());
-        let [.., session] = passed;
+        let mut passed: [_; 7] = std::array::from_fn(|_| next());
+        let [_, _, _, version, rpc_method, _, session] = passed;
         let [content_length, origin, host, authorization] = std::array::from_fn(|_| next());
-        Self { head: edge::Request { method, url, origin, host, authorization, session, content_length }, passed }
+        let head =
+            edge::Request { method, url, origin, host, authorization, session, version, rpc_method, content_length };
+        // A machine must not see a session id that the edge ignores.
+        let [.., last] = &mut passed;
+        *last = head.session();
+        Self { head, passed }
     }
 
-    /// What its session is to know of it, as far as the request itself says.
+    /// Whether a header names the JSON-RPC method.
+    fn names_method(&self) -> bool {
+        self.head.rpc_method.is_some()
+    }
+
+    /// What its object must know about it, as far as the request itself says.
     fn known(&self) -> Known<'a> {
         let passed = self.passed.map(Option::unwrap_or_default);
         Known { origin: self.head.origin.unwrap_or_default(), passed, ..Known::default() }
@@ -85,11 +99,11 @@ pub(crate) fn answer(request: Request, env: Env) -> Promise {
     }
 }
 
-/// Answers a request, if that can be done at once.
+/// Answers a request, unless the edge must wait for something.
 fn answer_now(request: &Request, env: &Env) -> Result<Answer> {
     let seen = platform::glance(request);
     let (asked, read) = (Asked::new(&seen), settings::current(env));
-    if let Some(page) = page(&asked, &read)? {
+    if let Some(page) = page(&asked, &read, env)? {
         return Ok(Answer::Ready(page));
     }
     let settings = match &*read {
@@ -98,7 +112,10 @@ fn answer_now(request: &Request, env: &Env) -> Result<Answer> {
     };
     match settings.edge.judge(&asked.head) {
         Verdict::Refuse(refusal) => refuse(&refusal, &asked).map(Answer::Ready),
-        Verdict::Preflight => answer::whole(cors::preflight(asked.head.origin)).map(Answer::Ready),
+        Verdict::Preflight => {
+            let requested = request.headers().get("access-control-request-headers").ok().flatten();
+            answer::whole(cors::preflight(asked.head.origin, requested.as_deref())).map(Answer::Ready)
+        }
         Verdict::Session { upstream, place } => {
             let announced = asked.head.content_length.filter(|_| asked.head.length().is_some());
             let known = Known { length: announced.unwrap_or("-"), ..asked.known() };
@@ -109,8 +126,7 @@ fn answer_now(request: &Request, env: &Env) -> Result<Answer> {
     }
 }
 
-/// The same for what takes its time: a request that opens a session, is too
-/// long, or comes from a stranger.
+/// Answers a request that names no session, is too long, or comes from a stranger.
 async fn answer_later(seen: &str, request: &Request, env: &Env) -> Result<JsValue> {
     let (asked, read) = (Asked::new(seen), settings::current(env));
     let settings = match &*read {
@@ -118,10 +134,7 @@ async fn answer_later(seen: &str, request: &Request, env: &Env) -> Result<JsValu
         Err(problems) => return answer::refused(&misconfigured(problems), None).map(answer::raw),
     };
     let refusal = match settings.edge.judge(&asked.head) {
-        Verdict::Open { upstream: name } if !limited(request, env).await => {
-            return open(&Way { env, settings, name }, &asked, request).await;
-        }
-        Verdict::Open { .. } => Refusal::TooManyOpenings,
+        Verdict::Open { upstream: name } => return open(&Way { env, settings, name }, &asked, request).await,
         Verdict::Stranger if limited(request, env).await => Refusal::TooManyAttempts,
         Verdict::Stranger => Refusal::Unauthorized,
         Verdict::TooLong => {
@@ -135,45 +148,64 @@ async fn answer_later(seen: &str, request: &Request, env: &Env) -> Result<JsValu
     refuse(&refusal, &asked).map(answer::raw)
 }
 
-/// The page or the state of the Worker, if that is asked for.
-fn page(asked: &Asked<'_>, read: &Read) -> Result<Option<Response>> {
+/// The page or the health of the Worker, if the request asks for one.
+fn page(asked: &Asked<'_>, read: &Read, env: &Env) -> Result<Option<Response>> {
     let reads = [Method::GET, Method::HEAD].contains(&asked.head.method);
-    if reads { page::at(asked.head.path(), read) } else { Ok(None) }
+    if reads { page::at(asked.head.path(), read, env) } else { Ok(None) }
 }
 
 fn misconfigured(problems: &[String]) -> Refusal {
     Refusal::Misconfigured(format!("this Worker is misconfigured: {}", problems.join(" ")))
 }
 
-/// Hands a request that opens a session on to a new object. Nothing else gets
-/// an object, and nobody gets more than the operator allows.
+/// Forwards a request that names no session: to a new object if it opens a session, or to
+/// an object that serves modern requests. No other request gets an object, and no client
+/// gets more objects than the operator allows.
 async fn open(way: &Way<'_>, asked: &Asked<'_>, request: &Request) -> Result<JsValue> {
     let Way { env, settings, name } = way;
     let (edge, origin) = (&settings.edge, asked.head.origin);
+    let principal = edge.access.principal(asked.head.authorization);
+    let client = || {
+        let name = edge.access.client(asked.head.authorization, &address(request), learned::is_admitted);
+        platform::counter(env.as_ref(), &name)
+    };
+    let server = learned::write(learned::found(env, name));
+    // Only a modern client names its method in a header, and it opens no session.
+    if !asked.names_method() && limited(request, env).await {
+        return refuse(&Refusal::TooManyOpenings, asked).map(answer::raw);
+    }
     let length = asked.head.length().map_or(f64::NAN, |length| length as f64);
     let read = JsFuture::from(platform::read(request, edge.max_body as f64, length)).await?;
     let Ok(body) = read.dyn_into::<Uint8Array>() else {
         return refuse(&answer::too_long(edge.max_body), asked).map(answer::raw);
     };
+    if let Some(modern) = ModernRequest::read(&asked.known().headers(), &body.to_vec()) {
+        let known = Known { length: &body.length().to_string(), client: &client(), ..asked.known() };
+        return stateless::serve(way, asked, request, &body, &modern, known).await;
+    }
+    if asked.names_method() && limited(request, env).await {
+        return refuse(&Refusal::TooManyOpenings, asked).map(answer::raw);
+    }
     if let Some(config) = edge.upstreams.get(*name)
         && let Some(refusal) = opening::Refusal::of(config, asked.known().headers(), body.to_vec(), settings.verbose)
     {
         return refusal.response(origin).map(answer::raw);
     }
     let object = platform::fresh(env.as_ref())?;
-    let client = edge.access.client(asked.head.authorization, &address(request));
-    let client = platform::counter(env.as_ref(), &client);
+    let client = client();
     if let Some(place) = Place::new(env, &client, &object, &settings.limits)
         && !place.take().await
     {
         return refuse(&answer::too_many_sessions(), asked).map(answer::raw);
     }
-    let known = Known { length: &body.length().to_string(), client: &client, ..asked.known() };
-    Ok(JsFuture::from(forward(way, asked, request, &object, Some(&body), known)).await?)
+    let known = Known { length: &body.length().to_string(), client: &client, server: &server, ..asked.known() };
+    let response = JsFuture::from(forward(way, asked, request, &object, Some(&body), known)).await?;
+    learned::from(way, &principal, &response);
+    Ok(response)
 }
 
-/// Refuses a request, and tells the operator what may need attention.
-fn refuse(refusal: &Refusal, asked: &Asked<'_>) -> Result<Response> {
+/// Refuses a request. Logs a line if the operator may have to change a setting.
+pub(crate) fn refuse(refusal: &Refusal, asked: &Asked<'_>) -> Result<Response> {
     if let Some(line) = warning(refusal) {
         log("warn", "EDGE", line);
     }
@@ -195,9 +227,9 @@ fn warning(refusal: &Refusal) -> Option<&'static str> {
     }
 }
 
-/// Hands a request on to its session, with its body if that was read. What the
-/// session says passes untouched.
-fn forward(
+/// Forwards a request to an object, with its body if the edge has read it. The object's
+/// response passes unchanged.
+pub(crate) fn forward(
     way: &Way<'_>,
     asked: &Asked<'_>,
     request: &Request,
@@ -224,14 +256,13 @@ fn failed(unknown: bool, origin: Option<&str>) -> Result<Response> {
     answer::refused(&Refusal::Restarted, origin)
 }
 
-/// Where a client is, as far as it cannot choose that.
+/// The address of a client. The platform sets it, so the client cannot choose it.
 fn address(request: &Request) -> String {
     request.headers().get("cf-connecting-ip").ok().flatten().unwrap_or_default()
 }
 
-/// Whether this address opens too many sessions, or tries too many credentials,
-/// where the operator has set a limit. What else a client says of itself costs it
-/// nothing to change.
+/// Whether this address has opened too many sessions or tried too many credentials, if
+/// the operator has set a limit. A client can change everything else at no cost.
 async fn limited(request: &Request, env: &Env) -> bool {
     let Ok(limiter) = env.rate_limiter("RATE_LIMITER") else { return false };
     let outcome = limiter.limit(edge::network(&address(request))).await;

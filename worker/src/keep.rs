@@ -1,25 +1,35 @@
-//! What of a session outlives the object that serves it: enough to open it
-//! again. It lies in the object's storage, and goes with the session.
+//! The object's storage: what the next machine needs after a restart. It has the session,
+//! so that the machine can open it again; the secret that signs the states of clients
+//! without sessions; and the headers of the server's session, so that the machine can end
+//! it. The storage is empty again when the session is over.
 
+use crate::lines;
 use crate::shell::{Asker, Owner};
 use bytes::Bytes;
+use http::{HeaderName, HeaderValue};
 use mcp_proxy_core::Snapshot;
 use mcp_proxy_edge::session_id;
 use serde::{Deserialize, Serialize};
 use worker::{Result, State};
 
 const KEY: &str = "session";
-/// Since when the session has no machine, in milliseconds.
+const SIGNER: &str = "signer";
+/// The headers of the session that is open at the server, as lines.
+const OPEN: &str = "open";
+/// The time since which the session has no machine, in milliseconds.
 const LEFT: &str = "left";
+
+/// The headers that name a session at the server.
+pub(crate) type Headers = Vec<(HeaderName, HeaderValue)>;
 
 /// A session that can be opened again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Kept {
-    /// Its public name.
+    /// Its public id.
     pub(crate) session: String,
-    /// Whose it is.
+    /// Its owner.
     pub(crate) asker: Asker,
-    /// Who counts the sessions of the client.
+    /// The object that counts the client's sessions.
     #[serde(default)]
     pub(crate) client: String,
     initialize: String,
@@ -40,7 +50,7 @@ impl Kept {
         }
     }
 
-    /// Whether this is its public name.
+    /// Whether this is its public id.
     pub(crate) fn is_called(&self, name: &str) -> bool {
         session_id::same(&self.session, name)
     }
@@ -53,7 +63,7 @@ impl Kept {
         }
     }
 
-    /// What another version has kept may not be readable; then there is nothing.
+    /// Returns nothing if another version has stored something unreadable.
     pub(crate) async fn load(state: &State) -> Result<Option<Self>> {
         let text: Option<String> = state.storage().get(KEY).await?;
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
@@ -64,7 +74,41 @@ impl Kept {
     }
 }
 
-/// Since when nobody has come back to the session: since now, if this was not asked before.
+/// What an object for clients without sessions keeps: whose requests it serves, and the
+/// secret that signs their states.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Signer {
+    pub(crate) asker: Asker,
+    pub(crate) states: String,
+}
+
+impl Signer {
+    pub(crate) async fn load(state: &State) -> Result<Option<Self>> {
+        let text: Option<String> = state.storage().get(SIGNER).await?;
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+    }
+
+    pub(crate) async fn save(&self, state: &State) -> Result<()> {
+        state.storage().put(SIGNER, serde_json::to_string(self)?).await
+    }
+}
+
+/// The headers of the session that a lost machine has left open at the server.
+pub(crate) async fn open(state: &State) -> Result<Headers> {
+    let lines: Option<String> = state.storage().get(OPEN).await?;
+    let headers = lines::read(&lines.unwrap_or_default());
+    Ok(headers.into_iter().filter_map(|(name, value)| Some((name?, value))).collect())
+}
+
+/// Stores these headers; none once the session is over.
+pub(crate) async fn save_open(state: &State, open: Headers) -> Result<()> {
+    if open.is_empty() {
+        return state.storage().delete(OPEN).await.map(drop);
+    }
+    state.storage().put(OPEN, lines::write(&open.into_iter().collect())).await
+}
+
+/// Returns the time at which the client left; now, if nobody has asked before.
 pub(crate) async fn left(state: &State, now: u64) -> Result<u64> {
     if let Some(since) = state.storage().get(LEFT).await? {
         return Ok(since);
@@ -73,7 +117,7 @@ pub(crate) async fn left(state: &State, now: u64) -> Result<u64> {
     Ok(now)
 }
 
-/// Somebody has come back.
+/// A client has come back.
 pub(crate) async fn returned(state: &State) -> Result<()> {
     state.storage().delete(LEFT).await.map(drop)
 }

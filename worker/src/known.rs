@@ -7,11 +7,13 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use std::borrow::Cow;
 
 /// The headers that the edge passes on, in its order.
-pub(crate) const PASSED: [HeaderName; 5] = [
+pub(crate) const PASSED: [HeaderName; 7] = [
     ACCEPT,
     CONTENT_TYPE,
     HeaderName::from_static("last-event-id"),
     HeaderName::from_static("mcp-protocol-version"),
+    HeaderName::from_static("mcp-method"),
+    HeaderName::from_static("mcp-name"),
     HeaderName::from_static("mcp-session-id"),
 ];
 
@@ -29,19 +31,50 @@ pub(crate) struct Known<'a> {
     pub(crate) origin: &'a str,
     /// The client's own credentials, if the server gets them.
     pub(crate) credentials: &'a str,
-    /// The object that counts the client's sessions, if the request opens one.
+    /// The object that counts the client's sessions, if the request may open one.
     pub(crate) client: &'a str,
+    /// How a request without a session is served; empty for one that belongs to a session
+    /// or opens one.
+    pub(crate) stateless: &'a str,
     /// The values of the headers that the edge passes on.
-    pub(crate) passed: [&'a str; 5],
+    pub(crate) passed: [&'a str; 7],
+    /// What the edge has learned about the server. It comes last: during a deployment, an
+    /// edge and an object of different versions must understand the rest.
+    pub(crate) server: &'a str,
+}
+
+/// How an object serves a request without a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stateless {
+    /// With others.
+    Shared,
+    /// Not with another whose questions could be taken for its own.
+    Exclusive,
+    /// Only if it has parked such a request.
+    Parked,
+}
+
+impl Stateless {
+    const ALL: [Self; 3] = [Self::Shared, Self::Exclusive, Self::Parked];
+
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::Exclusive => "exclusive",
+            Self::Parked => "parked",
+        }
+    }
 }
 
 impl<'a> Known<'a> {
     /// Replaces tabs with spaces: in a header value a tab means no more than a space.
     pub(crate) fn write(&self) -> String {
-        let Self { length, upstream, principal, origin, credentials, client, passed } = self;
-        let [accept, kind, last, version, session] = passed;
-        [length, upstream, principal, origin, credentials, client, accept, kind, last, version, session]
+        let Self { length, upstream, principal, origin, credentials, client, stateless, passed, server } = self;
+        let known = [length, upstream, principal, origin, credentials, client, stateless];
+        let values = known.into_iter().chain(passed).chain([server]);
+        values
             .map(|value| if value.contains('\t') { value.replace('\t', " ").into() } else { Cow::from(*value) })
+            .collect::<Vec<_>>()
             .join("\t")
     }
 
@@ -55,7 +88,9 @@ impl<'a> Known<'a> {
             origin: next(),
             credentials: next(),
             client: next(),
+            stateless: next(),
             passed: std::array::from_fn(|_| next()),
+            server: next(),
         }
     }
 
@@ -65,6 +100,11 @@ impl<'a> Known<'a> {
 
     pub(crate) fn asker(&self) -> Asker {
         Asker { upstream: self.upstream.to_owned(), principal: self.principal.to_owned() }
+    }
+
+    /// How a request without a session is served.
+    pub(crate) fn stateless(&self) -> Option<Stateless> {
+        Stateless::ALL.into_iter().find(|how| how.text() == self.stateless)
     }
 
     pub(crate) fn origin(&self) -> Option<&'a str> {

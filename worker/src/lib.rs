@@ -1,7 +1,7 @@
 //! The proxy as a Cloudflare Worker: Streamable HTTP for clients, in front of servers
 //! that speak HTTP+SSE. The Worker itself ([`edge`]) checks and routes requests. One
 //! Durable Object per session ([`session`]) owns the machine and its connections to the
-//! server.
+//! server. Clients without sessions share objects ([`stateless`]).
 
 mod answer;
 #[cfg(feature = "crash")]
@@ -9,6 +9,7 @@ mod crash;
 mod edge;
 mod keep;
 mod known;
+mod learned;
 mod lines;
 mod machine;
 mod opening;
@@ -19,6 +20,7 @@ mod platform;
 mod session;
 mod settings;
 mod shell;
+mod stateless;
 
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;

@@ -1,15 +1,18 @@
-//! The machine itself, and what it has begun: responses, ticks, things to keep.
+//! The machine of an object: feeds it facts, and carries out its outputs: responses, calls
+//! to the server, ticks, and what the object must store.
 
-use crate::keep::Kept;
+use crate::keep::{self, Headers, Kept};
+use crate::learned;
 use crate::lines;
 use crate::outlet::{Head, Outlet};
 use crate::place::Place;
 use crate::platform;
 use crate::shell::{Owner, Shell, log, now, number};
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use mcp_proxy_core::{
-    Blame, CallId, Config, ExchangeId, Exit, Input, Note, Output, Proxy, Sink, Snapshot, Source, Time,
+    Blame, CallId, ClientTransport, Config, Detection, ExchangeId, Exit, HttpTransport, Input, Note, Output, Proxy,
+    Sink, Snapshot, Source, Time,
 };
 use mcp_proxy_words::{Throttle, counted};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +21,7 @@ use std::time::Duration;
 use wasm_bindgen::JsValue;
 use worker::js_sys::Math;
 
-/// Stands in the response that opens a session.
+/// The header of the response that opens a session.
 const SESSION_ID: &str = "mcp-session-id";
 
 pub(crate) struct Machine {
@@ -27,25 +30,29 @@ pub(crate) struct Machine {
     more: More,
     /// Its place among the sessions of its client, where those are counted.
     place: Option<Place>,
-    /// What is to be kept of the session, once it is open.
+    /// What the object stores of the session, once it is open.
     snapshot: Option<Snapshot>,
     outlets: BTreeMap<ExchangeId, Outlet>,
-    /// What is under way with the server.
+    /// The open calls to the server.
     calls: BTreeSet<CallId>,
-    /// Calls of which the machine has wanted no more.
+    /// The calls that the machine does not read at the moment.
     paused: Vec<CallId>,
     /// When the next tick is due.
     timer: Option<Timer>,
-    /// How the traffic makes calls, and begins responses.
+    /// The heads that the traffic uses for calls and for responses.
     address: Option<Address>,
     head: Option<Head>,
     throttle: Throttle,
+    /// It was told how its server speaks.
+    told: bool,
+    /// The headers of the session at the server, as the object has stored them.
+    named: Headers,
 }
 
 /// Where a call goes, and with which headers.
 type Address = (Method, Uri, HeaderMap);
 
-/// A tick that is due. Dropped, it is not.
+/// A scheduled tick. Dropping it cancels the tick.
 pub(crate) struct Timer {
     pub(crate) at: u64,
     pub(crate) handle: JsValue,
@@ -63,15 +70,15 @@ impl Drop for Machine {
     }
 }
 
-/// What else a machine is started with.
+/// How a machine works for its object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct More {
     /// Whether the session outlives the object.
     pub(crate) keeps: bool,
     pub(crate) verbose: bool,
-    /// How long after the session was opened the object looks around.
+    /// How long after opening the session the object's alarm comes.
     pub(crate) alarm: Duration,
-    /// Whether it has been opened.
+    /// Whether the session is open, or needs none.
     pub(crate) opened: bool,
 }
 
@@ -90,32 +97,54 @@ impl Machine {
             address: None,
             head: None,
             throttle: Throttle::default(),
+            told: matches!(&config.client, ClientTransport::Http(HttpTransport { found: Some(_), .. })),
+            named: Headers::new(),
         }
     }
 
-    /// Whom it works for, if it still does.
+    /// The owner, unless the machine has retired.
     pub(crate) fn owner(&self) -> Option<&Owner> {
         self.owner.as_ref()
     }
 
-    /// It works for nobody any more; it may still say goodbye to the server.
+    /// The machine serves no client any more. It may still end the server's session.
     pub(crate) fn retire(&mut self) {
         self.owner = None;
     }
 
-    /// The session is still there.
+    /// Renews the lease of the session's place.
     pub(crate) fn keep_place(&self) {
         self.place.as_ref().map(Place::keep);
     }
 
-    /// The next machine of the session has its place.
+    /// Leaves the place to the session's next machine.
     pub(crate) fn hand_place_on(&mut self) {
         self.place = None;
     }
 
-    /// Somebody is being answered, or may come back for an answer that is still to come.
+    /// Whether a response is open, or a client may come back for an answer.
     pub(crate) fn busy(&self) -> bool {
         !self.outlets.is_empty() || self.proxy.busy()
+    }
+
+    /// Whether one more request may come that the server asks questions about. `None`
+    /// while the machine does not know.
+    pub(crate) fn tells_apart(&self) -> Option<bool> {
+        self.proxy.tells_apart()
+    }
+
+    /// What the edge should learn about the server; nothing while there is nothing new.
+    pub(crate) fn server(&self) -> Option<String> {
+        match self.proxy.detection() {
+            Detection::Found(found) => Some(learned::write(Some(found))),
+            Detection::Unknown if self.told => Some(learned::DOUBT.to_owned()),
+            Detection::Unknown | Detection::Assumed => None,
+        }
+    }
+
+    /// Whether it serves clients without sessions.
+    fn is_shared(&self) -> bool {
+        self.owner.as_ref().is_some_and(|owner| owner.session.is_empty())
     }
 
     /// It has no session, and nobody waits for one.
@@ -123,22 +152,23 @@ impl Machine {
         !self.more.opened && self.outlets.is_empty()
     }
 
-    /// Those whose responses have not begun.
+    /// The exchanges whose responses have not begun.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (ExchangeId, &Outlet)> {
         self.outlets.iter().filter(|(_, outlet)| outlet.waits()).map(|(id, outlet)| (*id, outlet))
     }
 
-    /// The response to this exchange goes there.
+    /// Sets where the response to an exchange goes.
     pub(crate) fn owe(&mut self, id: ExchangeId, outlet: Outlet) {
         self.outlets.insert(id, outlet);
     }
 
-    /// The tick that was due has come.
+    /// The scheduled tick has come.
     pub(crate) fn rang(&mut self) {
         self.timer = None;
     }
 
-    /// Whether more is wanted of a call. If more is wanted later, the traffic hears of it.
+    /// Whether the machine wants more of a call. If it wants more later, it tells the
+    /// traffic.
     pub(crate) fn wants(&mut self, id: CallId) -> bool {
         let wanted = self.proxy.wants(Source::Call(id));
         if !wanted && self.calls.contains(&id) {
@@ -147,7 +177,7 @@ impl Machine {
         wanted
     }
 
-    /// Takes facts that are known together, and starts what the machine asks for.
+    /// Feeds facts that arrived together to the machine, and carries out its outputs.
     pub(crate) fn tell<'i>(
         &mut self,
         shell: &Rc<Shell>,
@@ -167,7 +197,7 @@ impl Machine {
         self.drain(shell, now)
     }
 
-    /// Carries out what the machine says.
+    /// Carries out the machine's outputs.
     fn drain(&mut self, shell: &Rc<Shell>, now: u64) -> Option<Exit> {
         loop {
             let (mut begun, mut exit) = (Vec::new(), None);
@@ -181,9 +211,13 @@ impl Machine {
                         self.calls.remove(&id);
                         shell.traffic.cancel(number(id.0));
                     }
-                    Output::Respond(id, parts) => {
+                    Output::Respond(id, mut parts) => {
                         begun.push(id);
-                        if parts.headers.contains_key(SESSION_ID) {
+                        let opens = parts.headers.contains_key(SESSION_ID);
+                        if opens || !self.more.opened || self.is_shared() {
+                            self.tell_edge(&mut parts.headers);
+                        }
+                        if opens {
                             self.open(shell);
                         }
                         self.to(id, |outlet| outlet.respond(parts));
@@ -194,11 +228,12 @@ impl Machine {
                     Output::Snapshot(known) => self.snapshot = Some(known),
                     Output::Note(note) => self.tell_of(Time(now), &note),
                     Output::Exit(how) => exit = Some(how),
-                    // Only a client on stdio is written to.
+                    // Only a machine with a client on stdio writes.
                     Output::Write(..) => {}
                 }
             }
             if exit.is_none() {
+                self.settle();
                 self.keep(shell);
             }
             let none = begun.is_empty();
@@ -210,7 +245,7 @@ impl Machine {
         }
     }
 
-    /// A note, unless its like was told again and again.
+    /// Logs a note, unless many like it came before.
     fn tell_of(&mut self, now: Time, note: &Note) {
         let fault = note.blame() != Blame::Nobody;
         let unsaid = if fault { self.throttle.admit(now, note) } else { Some(0) };
@@ -233,7 +268,7 @@ impl Machine {
         drop(shell.traffic.call(number(id.0), request.body()));
     }
 
-    /// Begins a response. If that is all of it, it has been taken.
+    /// Begins a response. A response of one piece counts as read.
     fn begin(&mut self, shell: &Shell, now: u64, id: ExchangeId) {
         let Some(outlet) = self.outlets.get_mut(&id) else { return };
         if let Some(length) = outlet.begin(number(id.0), &shell.traffic, &mut self.head) {
@@ -243,14 +278,31 @@ impl Machine {
         }
     }
 
-    /// The session stands.
+    /// Tells the edge how the machine speaks to its server. The edge reads this only in
+    /// responses to requests that name no session.
+    fn tell_edge(&self, headers: &mut HeaderMap) {
+        let server = self.server().and_then(|server| HeaderValue::try_from(server).ok());
+        headers.extend(server.map(|server| (HeaderName::from_static(learned::SERVER), server)));
+    }
+
+    /// Moves its place to the client's own, once the server has admitted the client.
+    fn settle(&mut self) {
+        if let (Detection::Found(_), Some(place), Some(owner)) =
+            (self.proxy.detection(), &mut self.place, &mut self.owner)
+            && let Some(client) = place.admitted()
+        {
+            client.clone_into(&mut owner.client);
+        }
+    }
+
+    /// The session is open.
     fn open(&mut self, shell: &Rc<Shell>) {
         let alarm = self.more.alarm;
         self.more.opened = true;
         shell.store(async move |state| state.storage().set_alarm(alarm).await);
     }
 
-    /// Reads on where the machine wants more again, and sets the clock.
+    /// Resumes the calls of which the machine wants more again, and schedules the next tick.
     fn go_on(&mut self, shell: &Shell) {
         self.paused.retain(|id| {
             let wanted = self.proxy.wants(Source::Call(*id));
@@ -266,9 +318,14 @@ impl Machine {
         }
     }
 
-    /// Keeps what another object would need, before any response begins that
-    /// follows from it.
+    /// Stores what another machine would need, before any response begins that follows
+    /// from it.
     fn keep(&mut self, shell: &Rc<Shell>) {
+        if (self.more.keeps || self.is_shared()) && self.proxy.session() != self.named {
+            self.named = self.proxy.session().to_vec();
+            let named = self.named.clone();
+            shell.store(async move |state| keep::save_open(state, named).await);
+        }
         let Some(owner) = self.owner.as_ref().filter(|_| self.more.opened && self.more.keeps) else { return };
         if let Some(known) = self.snapshot.take() {
             let kept = Kept::new(owner, &known);
@@ -277,7 +334,7 @@ impl Machine {
     }
 }
 
-/// Tells the operator, if it is worth a line; and how many like it were not.
+/// Logs a note for the operator, with the number of similar notes that were not logged.
 pub(crate) fn tell_of(note: &Note, verbose: bool, unsaid: u64) {
     let level = match note.blame() {
         Blame::Nobody if !verbose => return,

@@ -1,10 +1,11 @@
 //! Pages for people: the page at `/`, and the health of the Worker for monitoring.
 
+use crate::learned;
 use crate::settings::Read;
 use http::StatusCode;
 use mcp_proxy_edge::{Access, path_of};
 use serde_json::{Value, json};
-use worker::{Response, Result};
+use worker::{Env, Response, Result};
 
 const PAGE: &str = include_str!("../page/page.html");
 const STYLE: &str = include_str!("../page/page.css");
@@ -13,13 +14,16 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; \
                       img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+/// In place of an era or a transport: nobody has used the server lately.
+const NOT_KNOWN: &str = "not known yet";
+
 /// The page at this path, if there is one.
-pub(crate) fn at(path: &str, settings: &Read) -> Result<Option<Response>> {
+pub(crate) fn at(path: &str, settings: &Read, env: &Env) -> Result<Option<Response>> {
     match path {
-        "/" => file("text/html; charset=utf-8", PAGE.replace("{{CONFIG}}", &shown(settings))).map(Some),
+        "/" => file("text/html; charset=utf-8", PAGE.replace("{{CONFIG}}", &shown(settings, env))).map(Some),
         "/page.css" => file("text/css; charset=utf-8", STYLE.to_owned()).map(Some),
         "/page.js" => file("text/javascript; charset=utf-8", SCRIPT.to_owned()).map(Some),
-        "/health" => health(settings).map(Some),
+        "/health" => health(settings, env).map(Some),
         _ => Ok(None),
     }
 }
@@ -35,9 +39,13 @@ fn file(kind: &str, text: String) -> Result<Response> {
     Ok(response)
 }
 
-fn health(settings: &Read) -> Result<Response> {
+fn health(settings: &Read, env: &Env) -> Result<Response> {
     let (status, body) = match settings {
-        Ok(_) => (StatusCode::OK, json!({"status": "ok", "version": VERSION})),
+        Ok(settings) => {
+            let names = settings.edge.upstreams.keys();
+            let servers: Vec<Value> = names.map(|name| endpoint(name, env)).collect();
+            (StatusCode::OK, json!({"status": "ok", "version": VERSION, "servers": servers}))
+        }
         Err(problems) => {
             let body = json!({"status": "misconfigured", "version": VERSION, "problems": problems});
             (StatusCode::SERVICE_UNAVAILABLE, body)
@@ -48,8 +56,14 @@ fn health(settings: &Read) -> Result<Response> {
     Ok(response)
 }
 
+/// An endpoint, and how its server speaks.
+fn endpoint(name: &str, env: &Env) -> Value {
+    let (era, transport) = learned::found(env, name).and_then(learned::words).unwrap_or((NOT_KNOWN, NOT_KNOWN));
+    json!({"name": name, "path": path_of(name), "era": era, "transport": transport})
+}
+
 /// The page's configuration, as JSON that is safe inside HTML.
-fn shown(settings: &Read) -> String {
+fn shown(settings: &Read, env: &Env) -> String {
     let config: Value = match settings {
         Ok(settings) => {
             let auth = match settings.edge.access {
@@ -58,8 +72,7 @@ fn shown(settings: &Read) -> String {
                 Access::Forwarded { .. } => "forwarded",
             };
             let names = settings.edge.upstreams.keys();
-            let endpoints = names.map(|name| json!({"name": name, "path": path_of(name)}));
-            let endpoints: Vec<Value> = endpoints.collect();
+            let endpoints: Vec<Value> = names.map(|name| endpoint(name, env)).collect();
             json!({"version": VERSION, "auth": auth, "endpoints": endpoints, "problems": []})
         }
         Err(problems) => json!({"version": VERSION, "auth": "public", "endpoints": [], "problems": problems}),

@@ -17,6 +17,8 @@ pub(crate) struct Place {
     /// The lease in milliseconds; three times the interval at which the session renews
     /// it.
     lease: f64,
+    /// Who counts the session once the server has admitted the client.
+    admitted: Option<String>,
 }
 
 impl Place {
@@ -27,7 +29,26 @@ impl Place {
         }
         let (client, session) = (client.to_owned(), session.to_owned());
         let lease = 3.0 * limits.alarm.as_secs_f64() * 1000.0;
-        Some(Self { env: env.clone(), client, session, most: limits.sessions as f64, lease })
+        Some(Self { env: env.clone(), client, session, most: limits.sessions as f64, lease, admitted: None })
+    }
+
+    /// The place moves to those of this principal when the server has admitted it. Until
+    /// then its credentials may be made up, and it must not count as a client of its own.
+    pub(crate) fn until_admitted(mut self, principal: &str) -> Self {
+        let counter =
+            Some(principal).filter(|name| !name.is_empty()).map(|name| platform::counter(self.env.as_ref(), name));
+        self.admitted = counter.filter(|counter| *counter != self.client);
+        self
+    }
+
+    /// The server has admitted the client. Returns who counts the session now, if that
+    /// changes. The client may have as many sessions as it may: this one is open already.
+    pub(crate) fn admitted(&mut self) -> Option<&str> {
+        let client = self.admitted.take()?;
+        self.leave();
+        self.client = client;
+        self.keep();
+        Some(&self.client)
     }
 
     /// Leases the place. Returns whether one was free. If counting fails, admit the

@@ -56,6 +56,8 @@ const LOOKED_AT = [
   "content-type",
   "last-event-id",
   "mcp-protocol-version",
+  "mcp-method",
+  "mcp-name",
   "mcp-session-id",
   "content-length",
   "origin",
@@ -89,6 +91,21 @@ function headersOf(lines) {
 /** The name of an object that serves no session yet. */
 export function fresh(env) {
   return env.SESSIONS.newUniqueId().toString();
+}
+
+/** The name of the object that serves clients without sessions under this name. */
+export function shared(env, name) {
+  return env.SESSIONS.idFromName(name).toString();
+}
+
+/** Whether there can be an object of this name. */
+export function isObject(env, name) {
+  try {
+    env.SESSIONS.idFromString(name);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /**

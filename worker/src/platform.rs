@@ -51,6 +51,14 @@ extern "C" {
     #[wasm_bindgen(catch)]
     pub(crate) fn fresh(env: &JsValue) -> Result<String, JsValue>;
 
+    /// The name of the object that serves clients without sessions under this name. This
+    /// does not create the object.
+    pub(crate) fn shared(env: &JsValue, name: &str) -> String;
+
+    /// Whether there can be an object with this name.
+    #[wasm_bindgen(js_name = isObject)]
+    pub(crate) fn is_object(env: &JsValue, name: &str) -> bool;
+
     /// Forwards a request, with what the edge knows about it, to the object with this
     /// name: unchanged, or with the body that the edge has read. Resolves with the
     /// response.

@@ -1,17 +1,18 @@
-//! The Durable Object of one session. It owns the connection to the server, so
-//! that all requests of the session share it; it makes its machine when the
-//! session is initialized, and again when it has been restarted meanwhile.
+//! The Durable Object of one session, or of clients without sessions. It owns the
+//! connection to the server, which all its requests share. It makes its machine with the
+//! first request, and makes a new one after a restart.
 
 use crate::answer;
-use crate::keep::{self, Kept};
-use crate::known::Known;
+use crate::keep::{self, Kept, Signer};
+use crate::known::{Known, Stateless};
+use crate::learned;
 use crate::machine::More;
 use crate::place::Place;
 use crate::platform::{self, Asked};
 use crate::settings::{self, Settings};
 use crate::shell::{Owner, Shell, log, now};
 use http::{HeaderValue, Method};
-use mcp_proxy_core::{ClientTransport, HttpTransport, Input};
+use mcp_proxy_core::{ClientTransport, Config, HttpTransport, Input};
 use mcp_proxy_edge::{Refusal, session_id};
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
@@ -23,8 +24,12 @@ use worker::js_sys::Promise;
 use worker::web_sys::Request;
 use worker::{Env, Result, worker_sys};
 
-/// When to look again at a session that a mistake in the settings has stopped.
+/// How long an object waits before it looks at the settings again, if they are wrong.
 const MUCH_LATER: Duration = Duration::from_secs(60 * 60);
+
+/// How long, in milliseconds, a request waits while the machine finds out how to reach the
+/// server. A silent server has ten seconds to answer `server/discover`.
+const LONGEST_DETECTION: u64 = 15_000;
 
 /// One session.
 #[wasm_bindgen]
@@ -33,11 +38,13 @@ pub struct Session {
     asked: Asked,
 }
 
-/// Whether there is a machine for whoever asks.
+/// Whether this object can serve a request.
 enum Served {
     Yes,
     Unknown,
-    /// Its client has too many others.
+    /// Another object must serve the request.
+    Elsewhere,
+    /// The client has too many other sessions.
     Full,
 }
 
@@ -58,7 +65,7 @@ impl Session {
         Self { desk, asked }
     }
 
-    /// A request, with what the edge knows of it.
+    /// Accepts a request, with what the edge knows about it.
     pub fn fetch(&self, request: &Request) -> Promise {
         match &*settings::current(&self.desk.env) {
             Ok(settings) => self.desk.shell.traffic.ask(request, settings.edge.max_body as f64, &self.asked),
@@ -69,7 +76,7 @@ impl Session {
         }
     }
 
-    /// The object looks around.
+    /// Ends or keeps the session (see `look_around`).
     pub fn alarm(&self) -> Promise {
         let desk = self.desk.clone();
         future_to_promise(AssertUnwindSafe(async move {
@@ -80,7 +87,7 @@ impl Session {
 }
 
 impl Desk {
-    /// Takes a request; without its body, if that is too long.
+    /// Accepts a request. A body that is too long is missing.
     fn take(self: &Rc<Self>, id: u32, method: &str, text: String, body: Option<Vec<u8>>) {
         #[cfg(feature = "crash")]
         crate::crash::at_word_of(body.as_deref().unwrap_or_default());
@@ -90,7 +97,8 @@ impl Desk {
             return self.shell.refuse(id, &Refusal::NotOpened, None);
         }
         self.shell.watch();
-        if self.shell.serves(|owner| known.is_from(&owner.asker)) {
+        let ours = self.shell.serves(|owner| known.is_from(&owner.asker));
+        if ours && self.shell.may_join(known.stateless()) == Some(true) {
             return self.hand_over(id, method, &known, body);
         }
         let (desk, method) = (self.clone(), method.to_owned());
@@ -98,6 +106,7 @@ impl Desk {
             let known = Known::read(&text);
             match desk.serves(&known).await {
                 Ok(Served::Yes) => desk.hand_over(id, &method, &known, body),
+                Ok(Served::Elsewhere) => desk.shell.pass_on(id),
                 Ok(Served::Unknown) => desk.shell.refuse(id, &Refusal::UnknownSession, known.origin()),
                 Ok(Served::Full) => desk.shell.refuse(id, &answer::too_many_sessions(), known.origin()),
                 Err(error) => {
@@ -125,17 +134,20 @@ impl Desk {
         settings::current(&self.env).as_ref().as_ref().map_or(0, |settings| settings.edge.max_body)
     }
 
-    /// There is a machine that works for whoever asks; it is made for a new
-    /// session, and for one that has lost its object.
+    /// Finds the machine for a request. Makes one for a new session, and for a session
+    /// whose object has restarted.
     async fn serves(&self, known: &Known<'_>) -> Result<Served> {
         let read = settings::current(&self.env);
         let Ok(settings) = &*read else { return Ok(Served::Unknown) };
+        if let Some(how) = known.stateless() {
+            return self.serves_stateless(settings, known, how).await;
+        }
         if !self.shell.serves(|_| true) && !self.shell.over() {
             let name = known.session();
             let kept = if name.is_some() && settings.recovers { Kept::load(&self.shell.state).await? } else { None };
             let kept = kept.filter(|kept| known.is_from(&kept.asker) && name.is_some_and(|name| kept.is_called(name)));
             let client = kept.as_ref().map_or(known.client, |kept| kept.client.as_str());
-            let place = Place::new(&self.env, client, &self.shell.state.id().to_string(), &settings.limits);
+            let place = self.place(settings, known, client);
             // The edge has taken the place of a new session.
             if kept.is_some() && !self.shell.serves(|_| true) && !taken(place.as_ref()).await {
                 return Ok(Served::Full);
@@ -149,7 +161,71 @@ impl Desk {
         Ok(if is_served { Served::Yes } else { Served::Unknown })
     }
 
-    /// Makes the machine.
+    /// The same for a request without a session.
+    async fn serves_stateless(&self, settings: &Settings, known: &Known<'_>, how: Stateless) -> Result<Served> {
+        if !self.shell.serves(|_| true) {
+            let signer = Signer::load(&self.shell.state).await?;
+            let foreign = signer.as_ref().is_some_and(|signer| !known.is_from(&signer.asker));
+            if foreign || (signer.is_none() && how == Stateless::Parked) {
+                return Ok(Served::Elsewhere);
+            }
+            let place = self.place(settings, known, known.client);
+            if !self.shell.serves(|_| true) && !taken(place.as_ref()).await {
+                return Ok(Served::Full);
+            }
+            // Another request may have been quicker.
+            if !self.shell.serves(|_| true) {
+                self.begin_stateless(settings, known, signer, place).await?;
+            }
+        }
+        let ours = self.shell.serves(|owner| known.is_from(&owner.asker));
+        Ok(if ours && self.may_join(settings, how).await { Served::Yes } else { Served::Elsewhere })
+    }
+
+    /// Whether the machine can serve one more request. While the machine is finding out
+    /// how to reach the server, the request waits: in another object it would only open a
+    /// session of its own.
+    async fn may_join(&self, settings: &Settings, how: Stateless) -> bool {
+        let until = now() + LONGEST_DETECTION;
+        loop {
+            match self.shell.may_join(Some(how)) {
+                Some(may) => return may,
+                None if now() >= until || self.shell.undecided() >= settings.limits.open => return false,
+                None => drop(self.shell.decision(until).await),
+            }
+        }
+    }
+
+    /// The place of this object among the sessions that `client` counts.
+    fn place(&self, settings: &Settings, known: &Known<'_>, client: &str) -> Option<Place> {
+        let place = Place::new(&self.env, client, &self.shell.state.id().to_string(), &settings.limits);
+        place.map(|place| place.until_admitted(known.principal))
+    }
+
+    async fn begin_stateless(
+        &self,
+        settings: &Settings,
+        known: &Known<'_>,
+        signer: Option<Signer>,
+        place: Option<Place>,
+    ) -> Result<()> {
+        let states = || session_id::write(&self.shell.state.id().to_string(), &platform::secret());
+        let signer = signer.unwrap_or_else(|| Signer { asker: known.asker(), states: states() });
+        let Some(mut config) = config(settings, known, &signer.states, None) else { return Ok(()) };
+        if let ClientTransport::Http(client) = &mut config.client {
+            client.left = keep::open(&self.shell.state).await?;
+            client.states.clone_from(&signer.states);
+            client.recovers = true;
+        }
+        let limits = &settings.limits;
+        let more = More { keeps: false, verbose: settings.verbose, alarm: limits.alarm, opened: true };
+        let owner = Owner { session: String::new(), asker: known.asker(), client: known.client.to_owned() };
+        self.shell.start(&config, owner, more, place);
+        signer.save(&self.shell.state).await?;
+        self.shell.state.storage().set_alarm(limits.alarm).await
+    }
+
+    /// Makes the machine of a session.
     async fn begin(
         &self,
         settings: &Settings,
@@ -157,28 +233,14 @@ impl Desk {
         kept: Option<Kept>,
         place: Option<Place>,
     ) -> Result<()> {
-        let Some(config) = settings.edge.upstreams.get(known.upstream) else { return Ok(()) };
         let session = match &kept {
             Some(kept) => kept.session.clone(),
             None => session_id::write(&self.shell.state.id().to_string(), &platform::secret()),
         };
-        let Ok(name) = HeaderValue::from_str(&session) else { return Ok(()) };
         let limits = &settings.limits;
-        let mut config = config.clone();
-        config.client = ClientTransport::Http(HttpTransport {
-            most_open: limits.open,
-            queue_bytes: limits.queue,
-            replay_events: limits.replay_events,
-            replay_bytes: limits.replay_bytes,
-            hold: limits.hold,
-            heartbeat: limits.heartbeat,
-            patience: limits.patience,
-            recovers: settings.recovers,
-            resumed: kept.as_ref().map(Kept::snapshot),
-            ..HttpTransport::new(name)
-        });
-        if let Some((name, credentials)) = known.authorization() {
-            config.headers.insert(name, credentials);
+        let Some(mut config) = config(settings, known, &session, kept.as_ref()) else { return Ok(()) };
+        if let (ClientTransport::Http(client), Some(_)) = (&mut config.client, &kept) {
+            client.left = keep::open(&self.shell.state).await?;
         }
         let (keeps, verbose, opened) = (settings.recovers, settings.verbose, kept.is_some());
         let more = More { keeps, verbose, alarm: limits.alarm, opened };
@@ -191,8 +253,8 @@ impl Desk {
         Ok(())
     }
 
-    /// Keeps the object while it is in use, ends what is idle, and forgets what
-    /// nobody has come back for.
+    /// Keeps the object while clients use it, closes an idle session's connections, and
+    /// deletes a session to which no client has come back.
     async fn look_around(&self) -> Result<()> {
         let state = &self.shell.state;
         let read = settings::current(&self.env);
@@ -216,7 +278,8 @@ impl Desk {
         }
     }
 
-    /// Objects come and go meanwhile, so since when is not for them to know.
+    /// The object may restart meanwhile, so the storage has the time at which the client
+    /// left.
     async fn await_return(&self, lifetime: Duration) -> Result<()> {
         let state = &self.shell.state;
         let away = Duration::from_millis(now().saturating_sub(keep::left(state, now()).await?));
@@ -228,7 +291,30 @@ impl Desk {
     }
 }
 
-/// Whether a place could be had, where they are counted.
+/// The settings of a machine for the client of a request.
+fn config(settings: &Settings, known: &Known<'_>, session: &str, kept: Option<&Kept>) -> Option<Config> {
+    let mut config = settings.edge.upstreams.get(known.upstream)?.clone();
+    let limits = &settings.limits;
+    config.client = ClientTransport::Http(HttpTransport {
+        most_open: limits.open,
+        queue_bytes: limits.queue,
+        replay_events: limits.replay_events,
+        replay_bytes: limits.replay_bytes,
+        hold: limits.hold,
+        heartbeat: limits.heartbeat,
+        patience: limits.patience,
+        recovers: settings.recovers,
+        resumed: kept.map(Kept::snapshot),
+        found: learned::read(known.server),
+        ..HttpTransport::new(HeaderValue::from_str(session).ok()?)
+    });
+    if let Some((name, credentials)) = known.authorization() {
+        config.headers.insert(name, credentials);
+    }
+    Some(config)
+}
+
+/// Leases the place if the client's sessions are counted. Returns whether one was free.
 async fn taken(place: Option<&Place>) -> bool {
     match place {
         Some(place) => place.take().await,

@@ -1,11 +1,11 @@
-//! What the operator has set: variables and secrets, checked, and read again
-//! when they change. A configuration that cannot work is a list of problems, and
-//! nothing is served. Everybody can read the problems, so they name a setting and
-//! what it allows, never its value: a secret may be in the wrong place.
+//! The operator's settings: reads and checks variables and secrets, and reads them again
+//! when they change. With a configuration that cannot work, the Worker serves nobody and
+//! lists the problems. Everybody can read that list, so it names a setting and what it
+//! allows, never its value: somebody may have put a secret in the wrong place.
 
 use crate::platform;
 use http::{HeaderValue, header::AUTHORIZATION};
-use mcp_proxy_core::{Config, KeepAlive, Transport};
+use mcp_proxy_core::{Config, Era, KeepAlive, Transport};
 use mcp_proxy_edge::{Access, Edge, OriginPolicy};
 use serde_json::{Map, Value};
 use std::cell::RefCell;
@@ -14,10 +14,10 @@ use std::rc::Rc;
 use std::time::Duration;
 use worker::{Env, Url};
 
-/// How often an idle server is asked for a sign of life. The path to it gives a
-/// silent stream up after two minutes.
-const PULSE: Duration = Duration::from_secs(30);
-/// What the server of `UPSTREAM_URL` gets as its `Authorization`.
+/// How long an idle server may be silent before the proxy pings it. The path to the server
+/// drops a stream that is silent for two minutes.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// The setting with the `Authorization` header for the server of `UPSTREAM_URL`.
 const SECRET: &str = "UPSTREAM_AUTHORIZATION";
 
 /// A configuration that works.
@@ -28,13 +28,13 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     /// Whether a session outlives the object that serves it.
     pub(crate) recovers: bool,
-    /// Everything that happens is logged, not only what is out of order.
+    /// Whether the Worker logs everything, not only problems.
     pub(crate) verbose: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct Limits {
-    /// How many sessions a client may have open; nobody counts them where it is 0.
+    /// How many sessions a client may have open. With 0, the Worker does not count them.
     pub(crate) sessions: usize,
     pub(crate) open: usize,
     pub(crate) queue: usize,
@@ -43,23 +43,23 @@ pub(crate) struct Limits {
     /// How long a response waits for its answer before it becomes a stream.
     pub(crate) hold: Duration,
     pub(crate) heartbeat: Duration,
-    /// How long a client may let a response lie unread.
+    /// How long a client may leave a response unread.
     pub(crate) patience: Duration,
-    /// How often a session looks around: whether it is idle, and whether its server lives.
+    /// How often a session checks whether it is idle.
     pub(crate) alarm: Duration,
     pub(crate) idle: Duration,
     pub(crate) lifetime: Duration,
 }
 
-/// What is set; or what is wrong with it, one sentence each.
+/// The settings, or their problems in one sentence each.
 pub(crate) type Read = Result<Settings, Vec<String>>;
 
 thread_local! {
-    /// What was read last, and its number.
+    /// The settings that the Worker read last, and their number.
     static LAST: RefCell<Option<(u32, Rc<Read>)>> = const { RefCell::new(None) };
 }
 
-/// What is set now: an isolate may outlive a change of secrets and variables.
+/// Returns the current settings: secrets and variables may change while an isolate lives.
 pub(crate) fn current(env: &Env) -> Rc<Read> {
     let number = platform::environment(env.as_ref());
     LAST.with_borrow_mut(|last| {
@@ -74,16 +74,17 @@ pub(crate) fn current(env: &Env) -> Rc<Read> {
     })
 }
 
-/// What is set for every server.
+/// The settings that all servers share.
 struct All {
     transport: Transport,
+    era: Era,
     /// Whether servers may do without TLS.
     plain: bool,
     patience: Option<Duration>,
     event: usize,
 }
 
-/// Reads variables, and notes what is wrong with them.
+/// Reads variables and collects their problems.
 struct Reader {
     variables: Map<String, Value>,
     problems: Vec<String>,
@@ -129,7 +130,7 @@ impl Reader {
         Some(text.to_owned()).filter(|text| !text.is_empty())
     }
 
-    /// The items of a list that look as they should.
+    /// Returns the valid items of a list.
     fn list(&mut self, name: &str, such_as: &str, fits: impl Fn(&str) -> bool) -> Vec<String> {
         let text = self.text(name).unwrap_or_default();
         let items = text.split(',').map(|item| item.trim().trim_end_matches('/').to_owned());
@@ -167,8 +168,8 @@ impl Reader {
         Duration::from_secs(self.number(name, default, least))
     }
 
-    /// An object without incoming requests is thrown out after a little more than
-    /// two minutes, unless an alarm is due.
+    /// The platform removes an object without requests from memory after a little more
+    /// than two minutes, unless an alarm is due.
     fn alarm(&mut self) -> Duration {
         let seconds = self.number("ALARM_SECONDS", 30, 0);
         if !(1..=60).contains(&seconds) {
@@ -228,6 +229,7 @@ impl Reader {
         }
         let all = All {
             transport: self.transport(),
+            era: self.era(),
             plain: self.switch("ALLOW_HTTP", false),
             patience: Some(self.seconds("REQUEST_TIMEOUT_SECONDS", 300, 0)).filter(|limit| !limit.is_zero()),
             event,
@@ -243,6 +245,18 @@ impl Reader {
             Some(_) => {
                 self.problems.push("UPSTREAM_TRANSPORT must be auto, sse or streamable-http.".to_owned());
                 Transport::Auto
+            }
+        }
+    }
+
+    fn era(&mut self) -> Era {
+        match self.text("UPSTREAM_ERA").as_deref() {
+            None | Some("auto") => Era::Auto,
+            Some("legacy") => Era::Legacy,
+            Some("modern") => Era::Modern,
+            Some(_) => {
+                self.problems.push("UPSTREAM_ERA must be auto, legacy or modern.".to_owned());
+                Era::Auto
             }
         }
     }
@@ -267,7 +281,7 @@ impl Reader {
         Some(plain)
     }
 
-    /// What is meant for one server must not reach another.
+    /// No two servers may share a secret.
     fn tell_apart<'n>(&mut self, names: impl Iterator<Item = &'n String>) {
         let mut secrets = BTreeMap::new();
         for name in names {
@@ -295,9 +309,10 @@ impl Reader {
             self.credentials(&mut config, &secret, &given);
         }
         config.transport = all.transport;
+        config.era = all.era;
         config.request_timeout = all.patience;
         config.max_message = all.event;
-        config.keep_alive = KeepAlive::Every(PULSE);
+        config.keep_alive = KeepAlive::Every(KEEP_ALIVE);
         config.redirects = false;
         Some(config)
     }
@@ -316,7 +331,7 @@ impl Reader {
     }
 }
 
-/// Where the credentials for the server of this name are.
+/// The setting with the credentials for the server of this name.
 fn secret_of(name: &str) -> String {
     match name {
         "" => SECRET.to_owned(),
@@ -324,7 +339,7 @@ fn secret_of(name: &str) -> String {
     }
 }
 
-/// The name of a server stands in the path of its endpoint, so everybody may know it.
+/// The name of a server is part of its endpoint's path, so it is public.
 fn is_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }

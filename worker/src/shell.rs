@@ -4,12 +4,14 @@
 
 use crate::answer;
 use crate::keep;
+use crate::known::Stateless;
 use crate::lines;
 use crate::machine::{Machine, More, Timer};
 use crate::outlet::Outlet;
 use crate::place::Place;
 use crate::platform::{self, Begun, Ended, Gone, Piece, Took, Traffic};
 use futures::TryFutureExt;
+use futures::channel::oneshot::{self, Receiver, Sender};
 use http::{HeaderMap, StatusCode, request};
 use mcp_proxy_core::{CallError, CallId, Config, ExchangeId, Exit, Input, Sink};
 use mcp_proxy_edge::Refusal;
@@ -39,11 +41,20 @@ pub(crate) struct Shell {
     heard: RefCell<HeaderMap>,
     /// The session has ended for good.
     over: Cell<bool>,
+    /// Requests that wait until the machine knows how to reach the server.
+    undecided: RefCell<Vec<Undecided>>,
     /// Stops watching the WebAssembly instance.
     watch: RefCell<Option<Function>>,
     ring: Closure<dyn Fn()>,
     /// The callbacks of the traffic.
     _callbacks: Callbacks,
+}
+
+/// A request that waits for a decision.
+struct Undecided {
+    wake: Sender<()>,
+    /// Until when it waits.
+    timer: Timer,
 }
 
 type Callbacks = (Begun, Piece, Ended, Took, Gone);
@@ -90,6 +101,7 @@ impl Shell {
                 asked: Cell::new(now()),
                 heard: RefCell::default(),
                 over: Cell::new(false),
+                undecided: RefCell::default(),
                 watch: RefCell::new(None),
                 ring,
                 _callbacks: callbacks,
@@ -114,6 +126,52 @@ impl Shell {
     pub(crate) fn serves(&self, fits: impl FnOnce(&Owner) -> bool) -> bool {
         let slot = self.machine.borrow();
         slot.as_ref().and_then(Machine::owner).is_some_and(fits)
+    }
+
+    /// Whether the machine can serve a request beside those that it has. `None` while it
+    /// is still finding out how to reach the server.
+    pub(crate) fn may_join(&self, how: Option<Stateless>) -> Option<bool> {
+        let slot = self.machine.borrow();
+        if how == Some(Stateless::Exclusive) {
+            slot.as_ref().map_or(Some(false), Machine::tells_apart)
+        } else {
+            Some(true)
+        }
+    }
+
+    /// How many requests wait until the machine has found that out.
+    pub(crate) fn undecided(&self) -> usize {
+        self.undecided.borrow().len()
+    }
+
+    /// Resolves once the machine may have found that out, at the latest at this time.
+    pub(crate) fn decision(&self, until: u64) -> Receiver<()> {
+        let (wake, woken) = oneshot::channel();
+        let timer = self.tick_at(until);
+        self.undecided.borrow_mut().push(Undecided { wake, timer });
+        woken
+    }
+
+    /// Lets the requests go on that have waited for a decision, or for too long.
+    fn decide(&self) {
+        if self.undecided.borrow().is_empty() {
+            return;
+        }
+        let (now, decided) = (now(), self.may_join(Some(Stateless::Exclusive)).is_some());
+        let over = |waiting: &mut Undecided| decided || waiting.timer.at <= now;
+        let woken: Vec<_> = self.undecided.borrow_mut().extract_if(.., over).collect();
+        for Undecided { wake, .. } in woken {
+            wake.send(()).ok();
+        }
+    }
+
+    /// Leaves a request to another object.
+    pub(crate) fn pass_on(&self, id: u32) {
+        let server = self.machine.borrow().as_ref().and_then(Machine::server);
+        match answer::elsewhere(server.as_deref()) {
+            Ok(response) => self.traffic.respond(id, &response.into()),
+            Err(error) => log("error", "SESSION", &error.to_string()),
+        }
     }
 
     /// The session has ended for good.
@@ -177,6 +235,8 @@ impl Shell {
     pub(crate) fn stop(self: &Rc<Self>) {
         self.machine.borrow_mut().as_mut().map(Machine::retire);
         self.tell(Input::Shutdown);
+        // The machine ends its session at the server itself.
+        self.store(async |state| keep::save_open(state, keep::Headers::new()).await);
     }
 
     /// Feeds one fact to the machine and executes its outputs.
@@ -186,6 +246,11 @@ impl Shell {
 
     /// Feeds several facts to the machine and executes its outputs.
     fn tell_all<'i>(self: &Rc<Self>, inputs: impl IntoIterator<Item = Input<'i>>) {
+        self.step(inputs);
+        self.decide();
+    }
+
+    fn step<'i>(self: &Rc<Self>, inputs: impl IntoIterator<Item = Input<'i>>) {
         let mut slot = self.machine.borrow_mut();
         let Some(machine) = slot.as_mut() else { return };
         let exit = machine.tell(self, now(), inputs);

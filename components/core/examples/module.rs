@@ -1,5 +1,5 @@
-//! The core as a bare module for wasm32-unknown-unknown: it needs no imports,
-//! which `cargo xtask test component` proves on this build.
+//! The core as a bare module for wasm32-unknown-unknown. It needs no imports, and `cargo
+//! xtask test component` checks that on this build.
 
 use mcp_proxy_core::{Config, Input, Proxy, Side, Time};
 

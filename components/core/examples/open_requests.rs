@@ -1,4 +1,4 @@
-//! Plays calls while other requests are open, for a count of instructions:
+//! Runs calls while other requests are open, to count instructions:
 //!
 //! ```sh
 //! cargo build --release -p mcp-proxy-core --example open_requests
@@ -9,14 +9,15 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "it stops if the machine misbehaves")]
 
-use mcp_proxy_core::{CallId, Config, Input, Output, Proxy, Side, Sink, Time};
+use mcp_proxy_core::{CallId, Config, Era, Input, Output, Proxy, Side, Sink, Time};
 
 fn main() {
     #[expect(clippy::disallowed_methods, reason = "only the core itself knows no environment")]
     let mut numbers = std::env::args().skip(1).map(|text| text.parse::<u64>().unwrap());
     let (open, calls) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(1000));
-    let mut shell =
-        Shell { proxy: Proxy::new(&Config::new("http://server.test/mcp").unwrap(), 1, Time(0)), last: None };
+    let mut config = Config::new("http://server.test/mcp").unwrap();
+    config.era = Era::Legacy;
+    let mut shell = Shell { proxy: Proxy::new(&config, 1, Time(0)), last: None };
     let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#;
     shell.call(initialize, r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25"}}"#);
     for id in 1..=open {

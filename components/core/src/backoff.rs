@@ -1,5 +1,6 @@
 //! How long to wait before the next attempt: capped, jittered, and never shorter than the
-//! server asked for. Who waits, and for what, does not belong here.
+//! server asked for. The same seed gives the same waits. Who waits, and for what, does not
+//! belong here.
 
 use crate::rng::Rng;
 use std::time::Duration;

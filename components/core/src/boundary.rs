@@ -1,6 +1,6 @@
-//! The vocabulary between the machine and its shell: facts that go in,
-//! commands that come out. One closed enum each way; a log of `(Time, Input)`
-//! *is* a run. Nothing here decides anything.
+//! The vocabulary between the machine and its shell: facts go in, commands come out. Each
+//! direction is one closed enum, so a log of `(Time, Input)` is a complete run. Decisions
+//! do not belong here.
 
 use crate::config::Snapshot;
 use crate::note::Note;
@@ -13,16 +13,16 @@ pub enum Side {
     Client,
 }
 
-/// Names one HTTP exchange that the machine started. Never used twice.
+/// Names one HTTP exchange that the machine started. Never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub u64);
 
-/// Names one HTTP exchange that a client started. The shell makes it, and
-/// never uses it twice.
+/// Names one HTTP exchange that a client started. The shell chooses the id and never
+/// reuses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExchangeId(pub u64);
 
-/// Something the shell reads from.
+/// A source that the shell reads from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// A byte stream.
@@ -31,7 +31,7 @@ pub enum Source {
     Call(CallId),
 }
 
-/// Something the shell writes to.
+/// A destination that the shell writes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sink {
     /// A byte stream.
@@ -42,17 +42,17 @@ pub enum Sink {
     Exchange(ExchangeId),
 }
 
-/// A fact, in the past tense.
+/// A fact that the shell reports, in the past tense.
 #[derive(Debug)]
 pub enum Input<'a> {
-    /// Time has passed; nothing else happened.
+    /// Time has passed, and nothing else happened.
     Tick,
     /// Bytes arrived.
     Bytes(Side, &'a [u8]),
-    /// The peer will send no more.
+    /// The peer will send no more bytes.
     Eof(Side),
-    /// A client made an HTTP request. Who the client is, and whether it may, the
-    /// shell has looked into.
+    /// A client sent an HTTP request. The shell has authenticated the client and admitted
+    /// the request.
     Request(ExchangeId, http::request::Parts, Bytes),
     /// The client no longer reads the response.
     Gone(ExchangeId),
@@ -60,29 +60,29 @@ pub enum Input<'a> {
     Head(CallId, http::response::Parts),
     /// A piece of a call's response body arrived.
     Chunk(CallId, &'a [u8]),
-    /// A call's response ended properly.
+    /// A call's response is complete.
     End(CallId),
-    /// A call failed, before or in the middle of its response. What the shell
-    /// knows of the cause, in words for people; may be empty.
+    /// A call failed before its response or during it. The text describes the cause for
+    /// people and may be empty.
     Failed(CallId, CallError, &'a str),
-    /// That many more bytes have left: of [`Output::Write`], of [`Output::Send`],
-    /// or of the body of an [`Output::Call`].
+    /// This many more bytes have left: of an [`Output::Write`], of an [`Output::Send`], or
+    /// of the body of an [`Output::Call`].
     Flushed(Sink, usize),
-    /// The shell was told to stop: whoever waits is answered, the session ended.
+    /// A request to stop: the machine answers open requests and ends the session.
     Stop,
-    /// The client can no longer be reached, or the shell must leave now.
+    /// The shell can no longer reach the client, or must exit now.
     Shutdown,
 }
 
-/// A command.
+/// A command to the shell.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "each is moved twice; a box for every call costs more")]
 pub enum Output {
     /// Write these bytes, in order. They are whole lines.
     Write(Side, Bytes),
-    /// Start an HTTP exchange; report its course under this id.
+    /// Start an HTTP exchange, and report its progress under this id.
     Call(CallId, http::Request<Bytes>),
-    /// Drop that exchange; no fact about it is wanted any more.
+    /// Drop this exchange, and report nothing more about it.
     Cancel(CallId),
     /// Begin the response to a client.
     Respond(ExchangeId, http::response::Parts),
@@ -90,33 +90,34 @@ pub enum Output {
     Send(ExchangeId, Bytes),
     /// The response is complete.
     Finish(ExchangeId),
-    /// Break the response off, and forget what was not written.
+    /// Break the response off, and drop its unwritten bytes.
     Abort(ExchangeId),
-    /// Store this in place of the last snapshot, before the commands that follow:
-    /// with it another machine goes on with the client's session.
+    /// Replace the stored snapshot with this one before you carry out later commands. With
+    /// it, another machine can continue the client's session.
     Snapshot(Snapshot),
-    /// Something worth a line in a log.
+    /// A note for the log.
     Note(Note),
-    /// The machine is done; nothing follows.
+    /// The machine has exited; no output follows.
     Exit(Exit),
 }
 
 /// How the machine ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// The client closed its side and everything open was answered.
+    /// Every open request has its answer. The client closed its side or ended its session,
+    /// or the shell reported [`Input::Stop`].
     Drained,
-    /// The shell asked for it.
+    /// The shell reported [`Input::Shutdown`].
     Stopped,
 }
 
-/// Why a call brought no (complete) response. The split that matters is
-/// whether the request can have reached the server.
+/// Why a call has no complete response. The main distinction is whether the request can
+/// have reached the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallError {
-    /// Nobody listens there, or the host is down.
+    /// No server listens there, or the host is down.
     Refused,
-    /// The name could not be resolved.
+    /// The host name could not be resolved.
     Unresolved,
     /// No connection within the connect limit.
     ConnectTimeout,
@@ -124,9 +125,9 @@ pub enum CallError {
     Tls,
     /// The shell's policy forbids this destination.
     Denied,
-    /// The connection broke after it had been made.
+    /// The connection broke after it was established.
     Reset,
-    /// The peer spoke broken HTTP, or the shell could not say what happened.
+    /// The peer sent invalid HTTP, or the shell does not know the cause.
     Protocol,
 }
 
@@ -140,7 +141,7 @@ impl CallError {
         }
     }
 
-    /// Trying again may help.
+    /// A retry may succeed.
     pub(crate) fn passing(self) -> bool {
         match self {
             Self::Tls | Self::Denied => false,

@@ -1,9 +1,9 @@
-//! What a machine is told before it starts. Reading it is the one call of the
-//! core that can fail. Defaults are those of the behaviour contract.
+//! The settings of a machine, and their defaults. [`Config::new`] is the only call of the
+//! core that can fail. Parsing options does not belong here.
 
 use crate::quirks::Quirks;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use std::fmt;
 use std::time::Duration;
 use url::Url;
@@ -12,86 +12,119 @@ use url::Url;
 #[derive(Debug, Clone)]
 pub struct Config {
     pub(crate) url: Url,
-    /// How the server is spoken to.
+    /// The server's transport.
     pub transport: Transport,
-    /// Sent with every call: credentials and whatever else the user asks for.
+    /// The server's era.
+    pub era: Era,
+    /// Headers for every call: credentials, and others that the user sets.
     pub headers: HeaderMap,
-    /// How long a request may go without any sign of life; `None` for ever.
+    /// Limit for a request without any sign of life; `None` for no limit.
     pub request_timeout: Option<Duration>,
-    /// How long a response may take to begin; `None`: as long as the request may.
+    /// Limit for a response to begin; `None` for no limit besides the request's.
     pub first_byte_timeout: Option<Duration>,
-    /// How long an HTTP+SSE server may take to name its endpoint.
+    /// Limit for an HTTP+SSE server to name its endpoint.
     pub endpoint_timeout: Duration,
-    /// How long a request may take at all; `None` for ever.
+    /// Limit for a request, with or without signs of life; `None` for no limit.
     pub total_timeout: Option<Duration>,
-    /// How often a call that did not reach the server is repeated.
+    /// How often to retry a call that did not reach the server.
     pub retries: u32,
-    /// The longest message, in bytes, in either direction.
+    /// Limit for a message in either direction, in bytes.
     pub max_message: usize,
-    /// When the server is asked for a sign of life.
+    /// When to ping an idle server.
     pub keep_alive: KeepAlive,
-    /// What is put up with.
+    /// Which known faults of peers to tolerate.
     pub quirks: Quirks,
-    /// How long open requests may take after the client closed its side.
+    /// Limit for open requests after the client closed its side.
     pub drain_timeout: Duration,
-    /// Whether redirects within the server's origin are followed.
+    /// Whether to follow redirects within the server's origin.
     pub redirects: bool,
-    /// Whether there is a note for every exchange with the server.
+    /// Whether to write a note for every exchange with the server.
     pub trace: bool,
-    /// How the client speaks to us.
+    /// The client's transport.
     pub client: ClientTransport,
 }
 
-/// The ways in which a client speaks to us.
+/// The transports of a client.
 #[derive(Debug, Clone)]
 #[allow(clippy::large_enum_variant, reason = "there is one for each machine")]
 pub enum ClientTransport {
-    /// On stdio: one message a line.
+    /// Stdio: one message per line.
     Lines,
-    /// As to a Streamable HTTP server.
+    /// Streamable HTTP: the machine is the server.
     Http(HttpTransport),
 }
 
 /// The settings of a machine that is a Streamable HTTP server to its client.
 #[derive(Debug, Clone)]
 pub struct HttpTransport {
-    /// What the session is called: made by the shell, and not to be guessed.
+    /// The session id, which the shell chooses; it must be impossible to guess.
     pub session: HeaderValue,
     /// How many requests may be open at once.
     pub most_open: usize,
-    /// How many bytes may wait for the client to open a stream.
+    /// Limit for messages that wait until the client opens a stream, in bytes.
     pub queue_bytes: usize,
-    /// How many events are kept for a client that lost its connection.
+    /// How many events to keep for a client that lost its connection.
     pub replay_events: usize,
-    /// How many bytes of them.
+    /// How many bytes of such events to keep.
     pub replay_bytes: usize,
-    /// How long the response to a request waits for the answer, to be that and
-    /// nothing else. Then, or with the first other message, it becomes a stream.
+    /// How long the response to a request waits for the answer, so that it can be one JSON
+    /// body. After that, or with the first other message, it becomes a stream.
     pub hold: Duration,
-    /// After how much silence a stream gets a comment.
+    /// How long a stream may be silent before it gets a comment.
     pub heartbeat: Duration,
-    /// How long a question of the server may wait for a stream, and a client
-    /// may let a response lie unread.
+    /// How long a question of the server may wait for a stream, and how long a client may
+    /// leave a response unread.
     pub patience: Duration,
-    /// Whether a lost session with the server is replaced by a new one.
+    /// Whether to replace a lost session with the server.
     pub recovers: bool,
-    /// What was known of the session before this machine.
+    /// The key that signs each `requestState`: a place, a dot and a secret. Each state begins
+    /// with the place, so that a shell with several machines finds the right one. Without a
+    /// secret, a client could guess the state of another.
+    pub states: String,
+    /// The last snapshot of another machine, to continue its session.
     pub resumed: Option<Snapshot>,
+    /// What another machine has found out about the server. This machine does not ask
+    /// again, but corrects itself if no session can be opened that way. It ignores what
+    /// contradicts `Config::era` and `Config::transport`.
+    pub found: Option<Found>,
+    /// The headers of a session that a lost machine has left open at the server, from
+    /// [`Proxy::session`](crate::Proxy::session). This machine ends that session.
+    pub left: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// What a session is opened again with, by another machine.
+/// How a machine speaks to its server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// The server's era.
+    pub era: Era,
+    /// The server's transport.
+    pub transport: Transport,
+}
+
+/// How far a machine has detected its server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detection {
+    /// Not enough to send the client's requests.
+    Unknown,
+    /// The machine was told the era, or assumes it, and no session proves it yet.
+    Assumed,
+    /// The server has answered in this way.
+    Found(Found),
+}
+
+/// The state that another machine needs to reopen the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     /// The client's `initialize`.
     pub initialize: Bytes,
-    /// The version that was agreed on.
+    /// The version that client and server agreed on.
     pub version: String,
-    /// What the client has set: its log level and its subscriptions.
+    /// The client's settings: its log level and its subscriptions.
     pub settings: Vec<Bytes>,
 }
 
 impl HttpTransport {
-    /// The default settings for a session of this name.
+    /// The default settings for a session with this id.
     #[must_use]
     pub fn new(session: HeaderValue) -> Self {
         Self {
@@ -104,15 +137,18 @@ impl HttpTransport {
             heartbeat: Duration::from_secs(15),
             patience: Duration::from_secs(30),
             recovers: true,
+            states: String::new(),
             resumed: None,
+            found: None,
+            left: Vec::new(),
         }
     }
 }
 
-/// The ways to speak to a server over HTTP.
+/// The transports of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
-    /// Found out with the client's first message.
+    /// The proxy detects it with the client's first message.
     Auto,
     /// Streamable HTTP, 2025-03-26 and later.
     StreamableHttp,
@@ -120,10 +156,21 @@ pub enum Transport {
     Sse,
 }
 
-/// When the server of an idle session gets a ping.
+/// The eras of the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Era {
+    /// The proxy detects it with the client's first message.
+    Auto,
+    /// Sessions, which begin with `initialize`: up to 2025-11-25.
+    Legacy,
+    /// No sessions: 2026-07-28.
+    Modern,
+}
+
+/// When to ping the server of an idle session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeepAlive {
-    /// Once the path has cut an idle stream, often enough that it does not again.
+    /// After an idle stream was cut, often enough to avoid the next cut.
     Auto,
     /// Never.
     Off,
@@ -149,6 +196,14 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Config {
+    /// What another machine has found out, unless it contradicts the settings.
+    pub(crate) fn found(&self) -> Option<Found> {
+        let ClientTransport::Http(HttpTransport { found, .. }) = &self.client else { return None };
+        let era = |found: &Found| self.era == Era::Auto || self.era == found.era;
+        let transport = |found: &Found| self.transport == Transport::Auto || self.transport == found.transport;
+        found.filter(|found| era(found) && transport(found))
+    }
+
     /// The default settings for the server at `url`.
     ///
     /// # Errors
@@ -164,6 +219,7 @@ impl Config {
         Ok(Self {
             url: parsed,
             transport: Transport::Auto,
+            era: Era::Auto,
             headers: HeaderMap::new(),
             request_timeout: Some(Duration::from_secs(300)),
             first_byte_timeout: None,

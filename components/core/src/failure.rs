@@ -26,12 +26,15 @@ pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
 /// How many bytes of an unexpected body to quote.
 const EXCERPT: usize = 200;
 
+/// How a message ends if the request may have run.
+const MAYBE: &str = "may have been carried out";
+
 /// An error that explains what happened.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
     pub(crate) code: i64,
     pub(crate) message: String,
-    /// For whoever runs the proxy: an option that helps, or the server's address.
+    /// For the user of the proxy: an option that helps, or the server's address.
     pub(crate) hint: Option<Cow<'static, str>>,
     pub(crate) data: Data,
 }
@@ -141,20 +144,28 @@ impl Failure {
         let cause = if words.is_empty() { error.to_string() } else { format!("{error}: {words}") };
         let mut failure = match error.before_sending() {
             true => Self::new(Phase::Connect, Delivered::No, format!("the server could not be reached: {cause}")),
-            false => {
-                let message = format!("{cause} before the response began; the request may have been carried out");
-                Self::new(Phase::Response, Delivered::Maybe, message)
-            }
+            false => Self::new(Phase::Response, Delivered::Maybe, format!("{cause} before the response began")),
         };
         failure.hint = Some(address(url).into());
         failure
     }
 
     /// The stream ended before it delivered the answer.
-    pub(crate) fn stream(error: Option<CallError>) -> Self {
+    pub(crate) fn stream(error: Option<CallError>, url: &Url) -> Self {
         let how = error.map_or("the response ended".to_owned(), |error| error.to_string());
-        let message = format!("{how} before the answer came; the request may have been carried out");
-        Self::new(Phase::Stream, Delivered::Maybe, message)
+        let message = format!("{how} before the answer came");
+        Self { hint: Some(address(url).into()), ..Self::new(Phase::Stream, Delivered::Maybe, message) }
+    }
+
+    /// The same failure, for a request that had this delivery status before.
+    pub(crate) fn after(mut self, earlier: Delivered) -> Self {
+        if self.data.delivered == Delivered::No && earlier != Delivered::No {
+            (self.data.delivered, self.data.retry_safe) = (earlier, false);
+            if earlier == Delivered::Maybe && matches!(self.data.phase, Phase::Connect) {
+                self.message = format!("{}; an earlier attempt {MAYBE}", self.message);
+            }
+        }
+        self
     }
 
     /// The same failure, for a request that never left.
@@ -213,7 +224,8 @@ impl Failure {
     /// A redirect that the proxy does not follow.
     pub(crate) fn redirected(status: StatusCode, target: &Url) -> Self {
         let place = format!("{}://{}{}", target.scheme(), address(target), one_line(&shown_path(target.path())));
-        let failure = Self::body(status, &format!("it redirects to {place}, which is not followed"), &[]);
+        let failure =
+            Self::body(status, &format!("it redirects to {place}, and the proxy does not follow it there"), &[]);
         Self { hint: Some("if you trust it, use that URL".into()), ..failure.undelivered() }
     }
 
@@ -226,9 +238,17 @@ impl Failure {
         failure
     }
 
+    /// An error of the server that is not one of JSON-RPC, so that clients would drop it.
+    pub(crate) fn no_error(beginning: &[u8]) -> Self {
+        let message = format!("the server's error is not one of JSON-RPC{}", quoted(beginning));
+        let mut failure = Self::new(Phase::Response, Delivered::Yes, message);
+        failure.data.body = excerpt(beginning);
+        failure
+    }
+
     /// The error response for the request `id`.
     pub(crate) fn answer(&self, id: &Id) -> Vec<u8> {
-        message::write_error(id, self.code, &self.message, Some(&self.data))
+        message::write_error(id, self.code, &self.text(), Some(&self.data))
     }
 
     /// The same with the hint, for a client whose user controls the command line.
@@ -238,7 +258,17 @@ impl Failure {
 
     /// What happened, and the hint.
     fn words(&self) -> String {
-        self.hint.as_ref().map_or_else(|| self.message.clone(), |hint| format!("{} ({hint})", self.message))
+        let text = self.text();
+        self.hint.as_ref().map_or_else(|| text.to_string(), |hint| format!("{text} ({hint})"))
+    }
+
+    /// What happened. A failure may be the cause of another request's, so the message itself
+    /// does not say whether its own request ran.
+    fn text(&self) -> Cow<'_, str> {
+        if self.data.delivered == Delivered::Maybe && !self.message.ends_with(MAYBE) {
+            return format!("{}; the request {MAYBE}", self.message).into();
+        }
+        self.message.as_str().into()
     }
 
     pub(crate) fn too_long(max: usize) -> Self {

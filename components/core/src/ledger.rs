@@ -65,8 +65,7 @@ impl Ledger {
 /// its id.
 #[must_use]
 pub fn last_words() -> (String, String) {
-    let why =
-        "the proxy broke while this request was open, and has started anew; the request may have been carried out";
+    let why = "the proxy broke while this request was open, and has restarted";
     let line = Failure::new(Phase::Proxy, Delivered::Maybe, why).answer(&Id::named("id"));
     let line = String::from_utf8_lossy(&line);
     let (before, after) = line.split_once("\"id\":\"id\"").unwrap_or_default();

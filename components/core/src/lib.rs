@@ -38,7 +38,10 @@ mod timetable;
 pub mod wire;
 
 pub use boundary::{CallError, CallId, ExchangeId, Exit, Input, Output, Side, Sink, Source};
-pub use config::{ClientTransport, Config, ConfigError, HttpTransport, KeepAlive, Snapshot, Transport};
+pub use config::{
+    ClientTransport, Config, ConfigError, Detection, Era, Found, HttpTransport, KeepAlive, Snapshot, Transport,
+};
+pub use front::http::ModernRequest;
 pub use ledger::{Entry, last_words};
 pub use note::{Blame, Exchange, Note, Outcome};
 pub use proxy::Proxy;

@@ -8,7 +8,7 @@ use crate::wire::message::{Fault, Id};
 use http::{Method, StatusCode};
 use std::time::Duration;
 
-/// Something worth a line.
+/// An event for the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {
     /// The client's line was not a message and had no id to answer.
@@ -46,6 +46,13 @@ pub enum Note {
         /// The protocol version that both agreed on.
         version: Option<String>,
     },
+    /// The server lists a tool with an annotation that no client may accept.
+    ToolDropped {
+        /// The tool.
+        name: String,
+        /// What is wrong.
+        why: &'static str,
+    },
     /// The server refused a message with this status; the proxy tries HTTP+SSE.
     SseTried(Option<StatusCode>),
     /// The stream of an HTTP+SSE session named its endpoint.
@@ -76,7 +83,10 @@ pub enum Note {
     /// The server's question had an id that is too long, or the server keeps asking
     /// without accepting answers.
     AskDropped,
-    /// The shell reported something impossible.
+    /// A modern server sent a request, or a server sent one in its response to
+    /// `server/discover`. No revision allows either.
+    AskForbidden,
+    /// The shell reported an impossible fact.
     Unexpected(CallId),
 }
 
@@ -139,7 +149,9 @@ impl Note {
             | Self::LateAnswer
             | Self::RepeatedAsk
             | Self::AskDropped
+            | Self::AskForbidden
             | Self::SecondEndpoint
+            | Self::ToolDropped { .. }
             | Self::Undelivered { status: Some(_) } => Blame::Server,
             Self::Unexpected(_) => Blame::Bug,
             Self::Exchange(_)

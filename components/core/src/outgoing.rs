@@ -25,9 +25,13 @@ pub(crate) struct Outgoing {
     pub(crate) since: Option<Time>,
     /// The session in which it was last sent.
     pub(crate) session: Arc<SessionContext>,
+    /// The client wrote it in the modern era's form.
+    pub(crate) modern: bool,
+    /// Counts the times that the server wanted the request again.
+    pub(crate) round: u32,
 }
 
-/// What the era adds to every message of a session.
+/// What the era adds to a message: to each of a session, or to this one.
 #[derive(Debug, Default)]
 pub(crate) struct SessionContext {
     /// Numbers the sessions; 0 before the first.
@@ -35,6 +39,8 @@ pub(crate) struct SessionContext {
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     /// The server gave the session an id, so it can report that the id is unknown.
     pub(crate) named: bool,
+    /// The era has no sessions, and a stream that broke cannot be resumed.
+    pub(crate) stateless: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +51,8 @@ pub(crate) enum Purpose {
         /// Sending it twice does no harm.
         repeatable: bool,
     },
+    /// A client's `subscriptions/listen`, which lasts.
+    Watch(RequestKey),
     /// The client's `initialize`.
     Initialize(RequestKey),
     /// The proxy repeats `initialize` for a lost session.
@@ -53,6 +61,12 @@ pub(crate) enum Purpose {
     Restore(RequestKey),
     /// The proxy's keep-alive ping.
     KeepAlive(RequestKey),
+    /// The proxy's `server/discover`.
+    Discover(RequestKey),
+    /// The proxy's `tools/list`.
+    Lookup(RequestKey),
+    /// The proxy's `subscriptions/listen`.
+    Subscribe(RequestKey),
     /// `notifications/initialized`, from the client or the proxy.
     Initialized,
     /// Any other notification.
@@ -92,6 +106,8 @@ pub(crate) enum Patience {
     Message,
     /// The limit for a ping.
     Ping,
+    /// The limit for a request that a server of the other era may not understand.
+    Probe,
     /// A short while: nobody waits any longer.
     Afterglow,
     /// No limit.
@@ -99,7 +115,7 @@ pub(crate) enum Patience {
 }
 
 impl Traits {
-    /// The traits of a settled call, for which nobody waits.
+    /// The traits of a finished call, for which nobody waits.
     pub(crate) const SETTLED: Self = Self {
         key: None,
         of_client: false,
@@ -122,10 +138,14 @@ impl Purpose {
         let request = |key| Traits { key: Some(key), busy: true, patience: Patience::Request, ..Traits::SETTLED };
         match self {
             Self::Request { key, repeatable } => Traits { of_client: true, repeatable, ..request(key) },
+            Self::Watch(key) => Traits { of_client: true, busy: false, patience: Patience::Endless, ..request(key) },
             Self::Initialize(key) => Traits { of_client: true, repeatable: true, handshake: true, ..request(key) },
             Self::Reinitialize(key) => Traits { repeatable: true, handshake: true, ..request(key) },
             Self::Restore(key) => Traits { repeatable: true, ..request(key) },
             Self::KeepAlive(key) => Traits { repeatable: true, busy: false, patience: Patience::Ping, ..request(key) },
+            Self::Discover(key) => Traits { repeatable: true, patience: Patience::Probe, ..request(key) },
+            Self::Lookup(key) => Traits { repeatable: true, ..request(key) },
+            Self::Subscribe(key) => Traits { busy: false, patience: Patience::Endless, ..request(key) },
             Self::Initialized => Traits { repeatable: true, ..message },
             Self::Notification | Self::Answer | Self::Goodbye => message,
             Self::Listen | Self::Stream => stream,
@@ -153,16 +173,15 @@ impl Outgoing {
             delivered: Delivered::No,
             since: None,
             session: Arc::default(),
+            modern: false,
+            round: 0,
         }
     }
 
     /// The failure of the last attempt, combined with the earlier ones.
-    pub(crate) fn failure(&self, mut failure: Failure) -> Failure {
+    pub(crate) fn failure(&self, failure: Failure) -> Failure {
+        let mut failure = failure.after(self.delivered);
         failure.data.attempt = self.attempts;
-        if failure.data.delivered == Delivered::No && self.delivered != Delivered::No {
-            failure.data.delivered = self.delivered;
-            failure.data.retry_safe = false;
-        }
         failure.data.retry_safe |= self.purpose.traits().repeatable;
         failure
     }

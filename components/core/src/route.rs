@@ -69,6 +69,12 @@ pub(crate) enum Asked {
     NewSession,
     /// Upkeep of a session, for the proxy.
     Upkeep,
+    /// What the server supports, for the proxy.
+    Discovery,
+    /// The tools and their headers, for the proxy.
+    Tools,
+    /// Notifications of a modern server, for the proxy.
+    Subscription,
 }
 
 /// Why the proxy refuses a request.
@@ -91,10 +97,12 @@ impl Route {
         Self { prefix, by_client, by_wire, by_token, ..Self::default() }
     }
 
-    /// Adds a client's request.
+    /// Adds a client's request. It keeps its id for the server, unless a detached request
+    /// still has that id there.
     pub(crate) fn open(&mut self, id: &Id, token: Option<Id>, asked: Asked) -> Result<RequestKey, Refusal> {
         admit(id, self.by_client.get(id).is_some(), self.by_client.len())?;
-        let key = self.insert(Open { client: Some(id.clone()), wire: id.clone(), token: token.clone(), asked });
+        let wire = if self.by_wire.get(id).is_some() { self.own_id() } else { id.clone() };
+        let key = self.insert(Open { client: Some(id.clone()), wire, token: token.clone(), asked });
         self.by_client.insert(id.clone(), key);
         token.map(|token| self.by_token.insert(token, key));
         Ok(key)
@@ -102,8 +110,44 @@ impl Route {
 
     /// Adds one of the proxy's own requests and returns its id for the server.
     pub(crate) fn open_own(&mut self, asked: Asked) -> (RequestKey, Id) {
-        let wire = Id::named(&format!("{}{}", self.prefix, self.last + 1));
+        let wire = self.own_id();
         (self.insert(Open { client: None, wire: wire.clone(), token: None, asked }), wire)
+    }
+
+    /// A new id of the proxy's own.
+    pub(crate) fn own_id(&mut self) -> Id {
+        self.last += 1;
+        Id::named(&format!("{}{}", self.prefix, self.last))
+    }
+
+    /// Gives a request a new id for the server, under which the proxy sends it again.
+    pub(crate) fn renamed(&mut self, key: RequestKey) -> Option<Id> {
+        let wire = self.own_id();
+        let open = self.open.get_mut(&key)?;
+        let old = std::mem::replace(&mut open.wire, wire.clone());
+        self.by_wire.remove(&old);
+        self.by_wire.insert(wire.clone(), key);
+        Some(wire)
+    }
+
+    /// The client has an answer, but the server's side of the request stays open. Returns
+    /// the client's id.
+    pub(crate) fn detach(&mut self, key: RequestKey) -> Option<Id> {
+        let client = self.open.get_mut(&key)?.client.take()?;
+        self.by_client.remove(&client);
+        Some(client)
+    }
+
+    /// The client's request `retry` continues a detached one.
+    pub(crate) fn adopt(&mut self, detached: RequestKey, retry: RequestKey) {
+        let Some(id) = self.close(retry) else { return };
+        let Some(open) = self.open.get_mut(&detached) else { return };
+        open.client = Some(id.clone());
+        self.by_client.insert(id, detached);
+        // Both may have the same progress token, which now means this one again.
+        if let Some(token) = open.token.clone().filter(|token| self.by_token.get(token).is_none()) {
+            self.by_token.insert(token, detached);
+        }
     }
 
     /// Whether the id belongs to one of the proxy's own requests, open or not.
@@ -140,6 +184,11 @@ impl Route {
 
     pub(crate) fn asked(&self, key: RequestKey) -> Option<Asked> {
         self.open.get(&key).map(|open| open.asked)
+    }
+
+    /// How many requests of the client are open.
+    pub(crate) fn open_requests(&self) -> usize {
+        self.by_client.len()
     }
 
     /// The client has no open requests.

@@ -50,6 +50,9 @@ pub enum Why {
     KeepAlive,
     /// Time to reopen a session that ended with its stream.
     Reopen,
+    /// A server asked for input, and the client has not given it for too long; or it is
+    /// time to send the request again.
+    Round,
     /// Time to send a sign of life on a silent response to a client.
     Heartbeat,
     /// A client has not read a response, or opened a stream, for too long.

@@ -1,12 +1,13 @@
 //! A table of rows with an optional due time. It finds the first due row without scanning
-//! all of them. What a time means, and what happens then, does not belong here.
+//! all of them. The order always matches the rows. The meaning of a time does not belong
+//! here.
 
 use crate::index::ByNumber;
 use crate::time::{Deadline, Time};
 use std::collections::BTreeSet;
 use std::hash::Hash;
 
-/// Something that may have a due time, computed from itself and from terms that do not
+/// A row that may have a due time, computed from the row and from terms that do not
 /// change.
 pub(crate) trait Timed {
     type Terms;

@@ -353,6 +353,7 @@ fn an_error_that_is_not_one_of_json_rpc_is_answered_by_us() {
         let error = bench.error("1");
         assert!(error["code"].is_i64() && error["message"].is_string(), "{status} {body}: {error}");
         assert!(error["data"]["body"].as_str().is_some_and(|text| body.starts_with(text)), "{status} {body}: {error}");
+        assert!(error["message"].as_str().unwrap().contains(body), "{status} {body}: {error}");
     }
 }
 
@@ -383,6 +384,37 @@ fn a_challenge_is_told_in_words_and_whole() {
         assert!(message.contains("(It expired; error: invalid_token; scope: a b)"), "{message}");
         assert_eq!(error["data"]["challenge"], challenge);
     }
+}
+
+/// The error of the server says nothing of what its user has to do.
+#[test]
+fn a_challenge_comes_before_the_error_in_the_body() {
+    let (mut bench, call) = Bench::calling();
+    bench.head(call, 401, &[("www-authenticate", r#"Bearer scope="a b""#)]);
+    bench.body(call, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Unauthorized"}}"#);
+    let error = bench.error_delivered("1", "no");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("scope: a b") && message.contains("Unauthorized"), "{message}");
+}
+
+#[test]
+fn a_byte_order_mark_before_the_body_of_a_refusal_is_ignored() {
+    let (mut bench, call) = Bench::calling();
+    let error = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no such tool"}}"#;
+    bench.status(call, 400, &format!("\u{feff}{error}"));
+    bench.wrote(error);
+    let mut bench = Bench::open_with(|config| config.quirks.byte_order_mark = false);
+    let call = bench.calls("1");
+    bench.status(call, 400, &format!("\u{feff}{error}"));
+    assert_eq!(bench.error("1")["data"]["httpStatus"], 400);
+}
+
+#[test]
+fn a_stream_that_breaks_is_an_error_that_names_the_server() {
+    let (mut bench, call) = Bench::streaming();
+    bench.fail(call, CallError::Reset);
+    let message = bench.error_delivered("1", "maybe")["message"].as_str().unwrap().to_owned();
+    assert!(message.ends_with("(server.test)"), "{message}");
 }
 
 #[test]

@@ -7,9 +7,8 @@ mod law;
 use law::client::ClientKind;
 use law::flood::{FLOODS, Flood};
 use law::record::{Record, drain};
-use law::script::script;
+use law::script::{Server, script};
 use law::stage::play_rounds;
-use mcp_proxy_core::Transport;
 use peak_alloc::PeakAlloc;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -63,7 +62,7 @@ fn grows(held: &[usize]) -> bool {
 fn bound_law() {
     let _turn = alone();
     let mut runner = TestRunner::deterministic();
-    let mut lived = [0, 0];
+    let mut lived = [0; 3];
     for _ in 0..40 {
         let script = script(40).new_tree(&mut runner).unwrap().current();
         for (client, lived) in ClientKind::ALL.into_iter().zip(&mut lived) {
@@ -81,12 +80,12 @@ fn bound_law() {
 #[test]
 fn bound_law_holds_in_a_flood() {
     let _turn = alone();
-    for client in ClientKind::ALL {
-        for transport in [Transport::StreamableHttp, Transport::Sse] {
+    for client in ClientKind::SESSIONS {
+        for server in [Server::Streamable, Server::Sse, Server::Modern] {
             for flood in FLOODS {
-                let poured = flood.pour(client, transport, || BYTES.current_usage());
-                assert!(poured.held <= flood.bound(), "{client:?}, {transport:?}, {flood:?}: {poured:?}");
-                assert!(poured.session_lives, "{client:?}, {transport:?}: the session died of {flood:?}");
+                let poured = flood.pour(client, server, || BYTES.current_usage());
+                assert!(poured.held <= flood.bound(), "{client:?}, {server:?}, {flood:?}: {poured:?}");
+                assert!(poured.session_lives, "{client:?}, {server:?}: the session died of {flood:?}");
             }
         }
     }
@@ -96,7 +95,7 @@ fn bound_law_holds_in_a_flood() {
 #[test]
 fn bound_law_holds_before_there_is_an_endpoint() {
     let _turn = alone();
-    for client in ClientKind::ALL {
+    for client in ClientKind::SESSIONS {
         for flood in [Flood::LargeRequests, Flood::SmallRequests] {
             let held = flood.pour_before_an_endpoint(client, || BYTES.current_usage());
             assert!(held <= flood.bound(), "{client:?}, {flood:?}: {held} bytes");

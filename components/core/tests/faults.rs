@@ -231,7 +231,10 @@ fn a_request_without_any_sign_of_life_is_given_up_and_cancelled_at_the_server() 
     assert_eq!(bench.wait_for_deadline(), (300_000, Why::Quiet));
     bench.cancelled(call);
     let error = bench.error_delivered("1", "maybe");
-    assert!(error["message"].as_str().unwrap().contains("300 s (--request-timeout)"), "{error}");
+    assert!(
+        error["message"].as_str().unwrap().contains("300 s; the request may have been carried out (--request-timeout)"),
+        "{error}"
+    );
     let cancel = bench.called("POST notifications/cancelled");
     assert_eq!(bench.rpc(cancel)["params"]["requestId"], 1);
     bench.silent();

@@ -179,6 +179,20 @@ fn a_question_that_is_taken_back_is_taken_back_where_it_was_asked() {
 }
 
 #[test]
+fn a_question_whose_stream_is_forgotten_is_taken_back_on_another() {
+    let (mut bench, stream) = open_as("2025-11-25", |client, _| client.replay_events = 0);
+    listening(&mut bench, 10);
+    bench.event(stream, &question("\"q\""));
+    assert_eq!(heard(&mut bench, 10)["id"], "q");
+    bench.gone(10);
+    listening(&mut bench, 11);
+    let taken_back = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q"}}"#;
+    bench.event(stream, taken_back);
+    assert_eq!(heard(&mut bench, 11)["params"]["requestId"], "q");
+    bench.silent();
+}
+
+#[test]
 fn a_question_that_waits_for_too_long_takes_nothing_else_along() {
     let (mut bench, stream) = open();
     bench.event(stream, NEWS);

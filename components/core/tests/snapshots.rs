@@ -95,7 +95,8 @@ fn snapshots_share_what_they_have_in_common() {
 #[test]
 fn a_machine_that_goes_on_with_a_session_says_so_at_once() {
     let known = Snapshot { initialize: INITIALIZE.into(), version: "2025-11-25".to_owned(), settings: Vec::new() };
-    let config = mcp_proxy_core::Config::new(common::URL).unwrap();
+    let mut config = mcp_proxy_core::Config::new(common::URL).unwrap();
+    config.era = mcp_proxy_core::Era::Legacy;
     let mut proxy = Proxy::new(&config, 1, Time(0));
     proxy.resume(&known);
     assert!(matches!(proxy.poll(), Some(Output::Snapshot(said)) if said == known));

@@ -1,16 +1,18 @@
-//! Whose sessions are counted together. A client chooses most of what it says of
-//! itself, so only its credentials and its address count.
+//! Which sessions are counted together. A client can make up most of what it says about
+//! itself, so only its address counts, and credentials that a server has admitted.
 
 use crate::access::Access;
 use std::net::IpAddr;
 
 impl Access {
-    /// The name under which the sessions of a client are counted: its principal,
-    /// or else its address.
+    /// The name under which the sessions of a client are counted: its principal, or else
+    /// its address. The principal counts only once a server has `admitted` it: a client
+    /// could make up any number of credentials.
     #[must_use]
-    pub fn client(&self, authorization: Option<&str>, address: &str) -> String {
+    pub fn client(&self, authorization: Option<&str>, address: &str, admitted: impl FnOnce(&str) -> bool) -> String {
         let principal = self.principal(authorization);
-        if principal.is_empty() { format!("at {}", network(address)) } else { principal }
+        let counts = !principal.is_empty() && admitted(&principal);
+        if counts { principal } else { format!("at {}", network(address)) }
     }
 }
 
@@ -47,8 +49,10 @@ mod tests {
     #[test]
     fn sessions_are_counted_by_principal_or_else_by_address() {
         let forwarded = Access::Forwarded { anonymous: true };
-        assert_eq!(forwarded.client(Some("Bearer a"), "192.0.2.1"), forwarded.principal(Some("Bearer a")));
-        assert_eq!(forwarded.client(None, "192.0.2.1"), "at 192.0.2.1");
-        assert_eq!(Access::Public.client(Some("Bearer a"), "2001:db8::1"), "at 2001:db8:0:0:");
+        let principal = forwarded.principal(Some("Bearer a"));
+        assert_eq!(forwarded.client(Some("Bearer a"), "192.0.2.1", |asked| asked == principal), principal);
+        assert_eq!(forwarded.client(Some("Bearer a"), "192.0.2.1", |_| false), "at 192.0.2.1");
+        assert_eq!(forwarded.client(None, "192.0.2.1", |_| true), "at 192.0.2.1");
+        assert_eq!(Access::Public.client(Some("Bearer a"), "2001:db8::1", |_| true), "at 2001:db8:0:0:");
     }
 }

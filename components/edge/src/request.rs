@@ -20,11 +20,32 @@ pub struct Request<'a> {
     pub authorization: Option<&'a str>,
     /// `Mcp-Session-Id`.
     pub session: Option<&'a str>,
+    /// `MCP-Protocol-Version`.
+    pub version: Option<&'a str>,
+    /// `Mcp-Method`: the JSON-RPC method, which only revisions without sessions repeat in
+    /// a header.
+    pub rpc_method: Option<&'a str>,
     /// `Content-Length`.
     pub content_length: Option<&'a str>,
 }
 
+/// The revisions with sessions. There will be no more of them.
+const WITH_SESSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
 impl<'a> Request<'a> {
+    /// The session that it belongs to. A server ignores the session id of a POST whose
+    /// revision has no sessions (2026-07-28, basic/transports).
+    #[must_use]
+    pub fn session(&self) -> Option<&'a str> {
+        self.session.filter(|_| !self.is_modern())
+    }
+
+    /// Whether this is a POST of a revision without sessions.
+    fn is_modern(&self) -> bool {
+        let modern = |version: &str| !WITH_SESSIONS.contains(&version.trim());
+        self.method == Method::POST && self.rpc_method.is_some() && self.version.is_some_and(modern)
+    }
+
     /// The path of the URL, without query and fragment.
     #[must_use]
     pub fn path(&self) -> &'a str {

@@ -73,7 +73,7 @@ impl<U> Edge<U> {
         if request.length().is_some_and(|length| length > self.max_body) {
             return Verdict::TooLong;
         }
-        match request.session.map(session_id::place) {
+        match request.session().map(session_id::place) {
             Some(Some(place)) => Verdict::Session { upstream, place },
             Some(None) => Verdict::Refuse(Refusal::UnknownSession),
             None => Verdict::Open { upstream },
@@ -116,6 +116,8 @@ mod tests {
         host: Some("edge.example"),
         authorization: Some("Bearer secret"),
         session: None,
+        version: None,
+        rpc_method: None,
         content_length: Some("2"),
     };
 
@@ -168,6 +170,26 @@ mod tests {
             (Request { session: Some(""), ..POST }, refuse(Refusal::UnknownSession)),
         ] {
             assert_eq!(edge.judge(&request), expected, "{request:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_without_sessions_belongs_to_none() {
+        let edge = edge(Access::Public);
+        let call = Request { rpc_method: Some("tools/call"), version: Some("2026-07-28"), ..POST };
+        let open = || Verdict::Open { upstream: "" };
+        let served = || Verdict::Session { upstream: "", place: "a" };
+        let unknown = || Verdict::Refuse(Refusal::UnknownSession);
+        for (request, named, other) in [
+            (call.clone(), open(), open()),
+            (Request { version: Some("v999"), ..call.clone() }, open(), open()),
+            (Request { version: Some(" 2025-11-25 "), ..call.clone() }, served(), unknown()),
+            (Request { version: None, ..call.clone() }, served(), unknown()),
+            (Request { rpc_method: None, ..call.clone() }, served(), unknown()),
+            (Request { method: Method::GET, ..call.clone() }, served(), unknown()),
+        ] {
+            assert_eq!(edge.judge(&Request { session: Some("a.b"), ..request.clone() }), named, "{request:?}");
+            assert_eq!(edge.judge(&Request { session: Some("x"), ..request.clone() }), other, "{request:?}");
         }
     }
 

@@ -1,8 +1,12 @@
-//! Converts the configuration in both directions.
+//! Converts the configuration between WIT and the core, in both directions. Decisions do
+//! not belong here. `read` takes the host's record apart by name, so a forgotten setting
+//! does not compile.
 
 use crate::bindings::exports::mcp::proxy::machine;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use mcp_proxy_core::{ClientTransport, Config, ConfigError, HttpTransport, KeepAlive, Quirks, Snapshot, Transport};
+use mcp_proxy_core::{
+    ClientTransport, Config, ConfigError, Era, HttpTransport, KeepAlive, Quirks, Snapshot, Transport,
+};
 use std::time::Duration;
 
 /// # Errors
@@ -15,6 +19,11 @@ pub(crate) fn defaults(url: String) -> Result<machine::Config, machine::ConfigEr
             Transport::Auto => machine::Transport::Auto,
             Transport::StreamableHttp => machine::Transport::StreamableHttp,
             Transport::Sse => machine::Transport::Sse,
+        },
+        era: match config.era {
+            Era::Auto => machine::Era::Auto,
+            Era::Legacy => machine::Era::Legacy,
+            Era::Modern => machine::Era::Modern,
         },
         headers: headers(&config.headers),
         first_byte_timeout: config.first_byte_timeout.map(millis),
@@ -40,11 +49,11 @@ pub(crate) fn defaults(url: String) -> Result<machine::Config, machine::ConfigEr
 /// # Errors
 /// If the configuration cannot work.
 pub(crate) fn read(from: machine::Config) -> Result<Config, machine::ConfigError> {
-    // Every setting by its name: one that is forgotten does not compile. The notes
-    // are not for the machine to know.
+    // Only the engine needs `notes`.
     let machine::Config {
         url,
         transport,
+        era,
         headers,
         first_byte_timeout,
         endpoint_timeout,
@@ -61,11 +70,8 @@ pub(crate) fn read(from: machine::Config) -> Result<Config, machine::ConfigError
         http,
     } = from;
     let mut config = new(&url)?;
-    config.transport = match transport {
-        machine::Transport::Auto => Transport::Auto,
-        machine::Transport::StreamableHttp => Transport::StreamableHttp,
-        machine::Transport::Sse => Transport::Sse,
-    };
+    config.transport = transport_of(transport);
+    config.era = era_of(era);
     for (name, value) in headers {
         let header = HeaderName::try_from(&name).ok().zip(HeaderValue::try_from(value).ok());
         let (header, mut value) = header.ok_or_else(|| machine::ConfigError::Header(name.clone()))?;
@@ -93,6 +99,22 @@ pub(crate) fn read(from: machine::Config) -> Result<Config, machine::ConfigError
     Ok(config)
 }
 
+fn transport_of(transport: machine::Transport) -> Transport {
+    match transport {
+        machine::Transport::Auto => Transport::Auto,
+        machine::Transport::StreamableHttp => Transport::StreamableHttp,
+        machine::Transport::Sse => Transport::Sse,
+    }
+}
+
+fn era_of(era: machine::Era) -> Era {
+    match era {
+        machine::Era::Auto => Era::Auto,
+        machine::Era::Legacy => Era::Legacy,
+        machine::Era::Modern => Era::Modern,
+    }
+}
+
 fn http_transport(from: machine::HttpTransport) -> Result<HttpTransport, machine::ConfigError> {
     let size = |size| usize::try_from(size).unwrap_or(usize::MAX);
     Ok(HttpTransport {
@@ -105,11 +127,15 @@ fn http_transport(from: machine::HttpTransport) -> Result<HttpTransport, machine
         heartbeat: Duration::from_millis(from.heartbeat),
         patience: Duration::from_millis(from.patience),
         recovers: from.recovers,
+        states: from.states,
         resumed: from.resumed.map(|known| Snapshot {
             initialize: known.initialize.into(),
             version: known.version,
             settings: known.settings.into_iter().map(Into::into).collect(),
         }),
+        // The interface has no such setting: an embedder's machines each ask the server.
+        found: None,
+        left: Vec::new(),
     })
 }
 

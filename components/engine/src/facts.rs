@@ -1,10 +1,11 @@
-//! Converts a host's facts to the core's inputs. An impossible status (beyond three
-//! digits) becomes a failed call; invalid headers are dropped.
+//! Converts a host's facts to the core's inputs. An impossible status (not three digits)
+//! becomes a failed call, and invalid headers are dropped, so no fact can trap. Protocol
+//! decisions do not belong here.
 
 use crate::bindings::exports::mcp::proxy::machine;
 use mcp_proxy_core::{CallError, CallId, ExchangeId, Input, Side, Sink};
 
-/// Passes the fact to `take`; its bytes are borrowed.
+/// Passes the fact to `take`, which borrows its bytes.
 pub(crate) fn with(input: machine::Input, take: impl FnOnce(Input<'_>)) {
     match input {
         machine::Input::Tick => take(Input::Tick),
@@ -36,7 +37,7 @@ fn begun(head: machine::Head) -> Input<'static> {
     Input::Head(id, parts)
 }
 
-/// An invalid method becomes TRACE, which nobody may use.
+/// An invalid method becomes TRACE, which the core refuses.
 fn requested(asked: machine::Asked) -> Input<'static> {
     let mut parts = http::Request::new(()).into_parts().0;
     parts.method = http::Method::from_bytes(asked.method.as_bytes()).unwrap_or(http::Method::TRACE);
@@ -48,7 +49,7 @@ fn valid(headers: Vec<(String, Vec<u8>)>) -> http::HeaderMap {
     let mut map = http::HeaderMap::new();
     for (name, value) in headers {
         if let (Ok(name), Ok(value)) = (http::HeaderName::try_from(name), http::HeaderValue::try_from(value)) {
-            // A peer with more headers than fit sends no header that matters.
+            // Drop headers beyond the map's capacity: no honest peer sends so many.
             map.try_append(name, value).ok();
         }
     }

@@ -1,6 +1,6 @@
-//! `mcp-engine.wasm`: the core behind the WIT interface `machine`. Here the two
-//! vocabularies are translated into each other, case by case, and nothing is
-//! decided.
+//! `mcp-engine.wasm`: the core behind the WIT interface `machine`. It converts each case of
+//! one vocabulary to the other. Decisions do not belong here, and the component imports
+//! nothing.
 
 mod config;
 mod facts;
@@ -20,7 +20,7 @@ struct Engine;
 
 struct Proxy {
     machine: RefCell<mcp_proxy_core::Proxy>,
-    /// Whether the host reads notes.
+    /// Whether the host wants notes.
     notes: bool,
 }
 
@@ -108,6 +108,7 @@ fn why(why: Why) -> machine::Why {
         Why::KeepAlive => machine::Why::KeepAlive,
         Why::Reopen => machine::Why::Reopen,
         Why::Heartbeat => machine::Why::Heartbeat,
+        Why::Round => machine::Why::Round,
         Why::Unread => machine::Why::Unread,
         Why::Greeting => machine::Why::Greeting,
         Why::Drain => machine::Why::Drain,

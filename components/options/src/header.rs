@@ -1,5 +1,5 @@
 //! The user's headers: `NAME:VALUE` and `NAME=VALUE`, lists of them, and `${NAME}` in
-//! values. Errors name the header, never its value: a wrong value may well be a
+//! values. Errors name the header, never its value, since a wrong value is often a
 //! credential.
 
 use http::{HeaderName, HeaderValue};

@@ -41,6 +41,7 @@ pub struct Options {
     /// Absolute http(s) URL, without credentials and without a fragment.
     pub url: String,
     pub transport: Transport,
+    pub era: Era,
     /// Valid header names and values, in sending order.
     pub headers: Vec<(String, String)>,
     pub connect_timeout: Duration,
@@ -64,6 +65,14 @@ pub struct Options {
     pub record: bool,
     /// Always empty in [`Shell::Component`].
     pub host: HostOptions,
+}
+
+/// The eras of the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Era {
+    Auto,
+    Legacy,
+    Modern,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -143,6 +152,7 @@ impl Options {
         let millis = |duration: Duration| format!("{}ms", duration.as_millis());
         let pairs = [
             ("--transport", self.transport.name().to_owned()),
+            ("--era", self.era.name().to_owned()),
             ("--connect-timeout", millis(self.connect_timeout)),
             ("--first-byte-timeout", millis(self.first_byte_timeout.unwrap_or_default())),
             ("--endpoint-timeout", millis(self.endpoint_timeout)),
@@ -196,6 +206,22 @@ impl fmt::Debug for Options {
             .field("headers", &names)
             .field("host", &self.host)
             .finish()
+    }
+}
+
+impl Era {
+    const ALL: [Self; 3] = [Self::Auto, Self::Legacy, Self::Modern];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Legacy => "legacy",
+            Self::Modern => "modern",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|era| era.name() == text)
     }
 }
 

@@ -4,7 +4,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use crate::{
-    ClientIdentity, Command, HostOptions, KeepAlive, Options, Quirk, Shell, Transport, UsageError, header, replay,
+    ClientIdentity, Command, Era, HostOptions, KeepAlive, Options, Quirk, Shell, Transport, UsageError, header, replay,
     table::{self, Kind, Native, Shared, Spec},
     url, value,
 };
@@ -51,6 +51,7 @@ impl<'a> Draft<'a> {
         let options = Options {
             url: String::new(),
             transport: Transport::Auto,
+            era: Era::Auto,
             headers: Vec::new(),
             connect_timeout: Duration::from_secs(30),
             first_byte_timeout: None,
@@ -108,6 +109,9 @@ impl<'a> Draft<'a> {
                 let transport = Transport::parse(text);
                 options.transport = transport.ok_or_else(|| wrong(spec, text, "auto, streamable-http or sse"))?;
             }
+            Shared::Era => {
+                options.era = Era::parse(text).ok_or_else(|| wrong(spec, text, "auto, legacy or modern"))?;
+            }
             Shared::ConnectTimeout => options.connect_timeout = limited(spec, text)?,
             Shared::FirstByteTimeout => options.first_byte_timeout = above_zero(duration(spec, text)?),
             Shared::EndpointTimeout => options.endpoint_timeout = limited(spec, text)?,
@@ -153,6 +157,9 @@ impl<'a> Draft<'a> {
             (Some(_), None) => return Err(lonely("--client-cert", "--client-key")),
             (None, Some(_)) => return Err(lonely("--client-key", "--client-cert")),
         };
+        if options.transport == Transport::Sse && options.era == Era::Modern {
+            return Err(UsageError::new("--transport sse and --era modern exclude each other: drop one"));
+        }
         one_authorization(&options.headers)?;
         if let Some(text) = (self.env)("MCP_PROXY_HEADERS") {
             let weaker = header::parse_lines(self.shell, &text, self.env)

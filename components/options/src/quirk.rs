@@ -21,14 +21,14 @@ impl Quirk {
     pub(crate) const TABLE: [(Self, &'static str, &'static str); 10] = [
         (Self::AnySuccess, "any-success", "any 2xx confirms a notification: servers answer 200 or 204 instead of 202"),
         (Self::NullId, "null-id", "an error body with id null answers its request: servers refuse before they read the id"),
-        (Self::BlankLines, "blank-lines", "blank lines and CRLF on stdin are passed over: clients on Windows send them"),
-        (Self::ByteOrderMark, "byte-order-mark", "a byte order mark on stdin is passed over: some runtimes write one"),
+        (Self::BlankLines, "blank-lines", "ignore blank lines and CRLF on stdin: clients on Windows send them"),
+        (Self::ByteOrderMark, "byte-order-mark", "ignore a byte order mark on stdin: some runtimes write one"),
         (Self::PrettyJson, "pretty-json", "JSON on several SSE data lines is joined: servers pretty-print"),
-        (Self::LineSeparators, "line-separators", "U+2028 and U+2029 leave escaped: clients split lines there"),
-        (Self::LateAnswers, "late-answers", "answers to cancelled requests are dropped: clients break over them"),
-        (Self::Cookies, "cookies", "cookies go back to the exact origin: load balancers find the session by them"),
+        (Self::LineSeparators, "line-separators", "escape U+2028 and U+2029: clients split lines there"),
+        (Self::LateAnswers, "late-answers", "drop answers to cancelled requests: clients fail on them"),
+        (Self::Cookies, "cookies", "return cookies to their exact origin: load balancers find the session by them"),
         (Self::SessionGone, "session-gone", "400, 401, 410, 503 or 200 that say \"no session\" count as 404"),
-        (Self::StrippedPrefix, "stripped-prefix", "an HTTP+SSE endpoint that is not found is tried under the URL's own path"),
+        (Self::StrippedPrefix, "stripped-prefix", "if an HTTP+SSE endpoint is not found, try it under the URL's own path"),
     ];
 
     /// Parses `NAME=on` or `NAME=off`.

@@ -24,6 +24,7 @@ pub(crate) enum Shared {
     Header,
     BearerTokenEnv,
     Transport,
+    Era,
     ConnectTimeout,
     FirstByteTimeout,
     EndpointTimeout,
@@ -95,6 +96,7 @@ const TABLE: &[Spec] = &[
     option(Kind::Shared(Shared::Header), "--header", &["-H"], "NAME:VALUE", "send this header; also NAME=VALUE; repeatable"),
     option(Kind::Shared(Shared::BearerTokenEnv), "--bearer-token-env", &[], "VAR", "send `Authorization: Bearer` with the token in VAR"),
     option(Kind::Shared(Shared::Transport), "--transport", &[], "KIND", "auto (default), streamable-http or sse"),
+    option(Kind::Shared(Shared::Era), "--era", &[], "ERA", "auto (default), legacy (sessions) or modern (2026-07-28)"),
     option(Kind::Shared(Shared::ConnectTimeout), "--connect-timeout", &[], "TIME", "give up connecting after TIME (default 30s)"),
     option(Kind::Shared(Shared::FirstByteTimeout), "--first-byte-timeout", &[], "TIME", "give up a response that has not begun after TIME (default 0 = never)"),
     option(Kind::Shared(Shared::EndpointTimeout), "--endpoint-timeout", &[], "TIME", "give up an HTTP+SSE server that names no endpoint within TIME (default 10s)"),
@@ -104,16 +106,16 @@ const TABLE: &[Spec] = &[
     option(Kind::Shared(Shared::MaxMessageBytes), "--max-message-bytes", &[], "SIZE", "largest message, each way (default 64MiB)"),
     option(Kind::Shared(Shared::DrainTimeout), "--drain-timeout", &[], "TIME", "wait for open requests after stdin ends (default 5s)"),
     option(Kind::Shared(Shared::KeepAlive), "--keep-alive", &[], "WHEN", "ping an idle server: auto (default: once idle streams were cut), off, or after TIME"),
-    option(Kind::Shared(Shared::Quirk), "--quirk", &[], "NAME=on|off", "switch a tolerance for what peers get wrong (all on); repeatable"),
+    option(Kind::Shared(Shared::Quirk), "--quirk", &[], "NAME=on|off", "switch a tolerance for a known fault of peers (all on); repeatable"),
     option(Kind::Native(Native::AllowHost), "--allow-host", &[], "HOST[:PORT]", "also allow requests to HOST, without credentials; repeatable"),
     option(Kind::Native(Native::HeaderFile), "--header-file", &[], "FILE", "headers, one `Name: value` a line, # comments; repeatable"),
     option(Kind::Native(Native::CaCert), "--ca-cert", &[], "FILE", "also trust the PEM certificates in FILE: a CA's, or the server's own; repeatable"),
     option(Kind::Native(Native::ClientCert), "--client-cert", &[], "FILE", "PEM client certificate chain; only the URL's own origin gets it"),
     option(Kind::Native(Native::ClientKey), "--client-key", &[], "FILE", "PEM private key of the client certificate"),
     option(Kind::Native(Native::Component), "--component", &[], "FILE", "run another build of the component (.wasm or .cwasm)"),
-    option(Kind::Native(Native::Record), "--record", &[], "FILE", "write the run to FILE, or to FILE with a number if it exists, for a bug report; credentials are left out"),
+    option(Kind::Native(Native::Record), "--record", &[], "FILE", "write the run to FILE for a bug report, without credentials; if FILE exists, add a number to its name"),
     option(Kind::Inner, RECORD, &[], "", ""),
-    option(Kind::Debug, "--debug", &["-v", "--verbose"], "", "log what happens to stderr: one line for each HTTP exchange (also DEBUG=1)"),
+    option(Kind::Debug, "--debug", &["-v", "--verbose"], "", "log to stderr: one line for each HTTP exchange (also DEBUG=1)"),
     option(Kind::LogBodies, "--log-bodies", &[], "", "log the messages to stderr, both ways, without your credentials"),
     option(Kind::Print(version), "--version", &["-V"], "", "print the version"),
     option(Kind::Print(help), "--help", &["-h"], "", "print this help"),
@@ -171,7 +173,7 @@ fn help(shell: Shell) -> String {
     let mut text = format!(
         "Connects an MCP client on stdin and stdout to the MCP server at URL.\n\n\
          Usage: {command} [OPTIONS] URL\n       \
-         {replay}    (shows what was recorded with --record)\n\nOptions:\n"
+         {replay}    (plays a recording of --record again)\n\nOptions:\n"
     );
     for spec in TABLE.iter().filter(|spec| spec.offered_in(shell)) {
         text.push_str(&format!("{:<34}{}\n", spec.usage(), spec.help));
@@ -197,10 +199,11 @@ Environment:
 A header from --header or --bearer-token-env wins over one of the same name from elsewhere.
 ";
 
-const COMPONENT_NOTES: &str = "wasmtime passes on a variable only when told: `wasmtime run --env MCP_PROXY_HEADERS …`.
+const COMPONENT_NOTES: &str =
+    "wasmtime passes a variable to the component only with --env: `wasmtime run --env MCP_PROXY_HEADERS …`.
 ";
 
 const NATIVE_NOTES: &str =
     "  HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY   the proxy to use (a wrong value is an error)
-${NAME} in a header's value becomes the variable NAME ($${ stands for a plain ${).
+${NAME} in a header's value becomes the variable NAME (write $${ for a plain ${).
 ";

@@ -214,6 +214,7 @@ fn usage_errors_name_the_cause_and_the_remedy() {
         ("--retries= https://a/", "write --retries N"),
         ("--retries many https://a/", "expected a number"),
         ("--transport tcp https://a/", "auto, streamable-http or sse"),
+        ("--transport sse --era modern https://a/", "--transport sse and --era modern exclude each other"),
         ("--connect-timeout 0 https://a/", "above zero"),
         ("--drain-timeout 5x https://a/", "30s, 500ms or 2m"),
         ("--max-message-bytes 5TB https://a/", "from 1KiB to 1GiB"),

@@ -1,4 +1,5 @@
-//! Durations and sizes as people write them on a command line.
+//! Durations and sizes as people write them on a command line. Parsing is pure and never
+//! rounds. The meaning of a value does not belong here.
 
 use std::time::Duration;
 

@@ -1,8 +1,7 @@
-//! A setting has one definition, the core's `Config`, and several places that
-//! must know of it: the recorder's first line, `config` in the WIT, the options
-//! with their `--help`, and the README. The compiler compares the recorder with
-//! the core. Here the rest is compared with the recorder, so that a setting
-//! that is missing somewhere fails a test.
+//! A setting has one definition, the core's `Config`, and several places that must list it:
+//! the recorder's first line, `config` in the WIT, the options with their `--help`, and the
+//! README. The compiler compares the recorder with the core. These tests compare the rest
+//! with the recorder, so that a missing setting fails a test.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -17,10 +16,11 @@ const WIT: &str = include_str!("../../../wit/machine.wit");
 const README: &str = include_str!("../../../README.md");
 
 /// Every setting of the core, and its option; none where a shell decides.
-const SETTINGS: [(&str, Option<&str>); 15] = [
+const SETTINGS: [(&str, Option<&str>); 16] = [
     // The argument of the command line.
     ("url", None),
     ("transport", Some("--transport")),
+    ("era", Some("--era")),
     ("headers", Some("--header")),
     ("first_byte_timeout", Some("--first-byte-timeout")),
     ("endpoint_timeout", Some("--endpoint-timeout")),
@@ -48,7 +48,7 @@ const OF_THE_RUNNER: [&str; 7] =
 /// What a host of the engine can set, and the machine does not know.
 const OF_THE_ENGINE: [&str; 1] = ["notes"];
 
-/// What stands in the first line of a recording beside the settings.
+/// The members of a recording's first line that are not settings.
 const OF_THE_RECORDING: [&str; 4] = ["mcp-proxy-record", "version", "seed", "start"];
 
 type Names = BTreeSet<String>;
@@ -107,7 +107,7 @@ fn the_runner_passes_every_other_option_on() {
     assert_eq!(names(passed.iter().flat_map(|word| long_options(word))), expected);
 }
 
-/// The first line of a recording, in which every setting stands.
+/// The first line of a recording, which has every setting.
 fn recorded() -> Map<String, Value> {
     let mut config = Config::new("http://server.test/mcp").unwrap();
     let resumed = Snapshot { initialize: "{}".into(), version: String::new(), settings: Vec::new() };

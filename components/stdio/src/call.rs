@@ -161,7 +161,9 @@ impl Call {
     }
 }
 
-fn outgoing(parts: &http::request::Parts, length: usize) -> Result<OutgoingRequest, CallError> {
+/// The host never sees a request that fails here.
+fn outgoing(parts: &http::request::Parts, length: usize) -> Result<OutgoingRequest, Broken> {
+    let refused = |words: String| Broken { error: CallError::Denied, words };
     let mut headers: Vec<(String, Vec<u8>)> =
         parts.headers.iter().map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec())).collect();
     if length > 0 {
@@ -169,9 +171,9 @@ fn outgoing(parts: &http::request::Parts, length: usize) -> Result<OutgoingReque
     }
     let size = |(name, value): &(String, Vec<u8>)| name.len() + value.len();
     if headers.iter().map(size).sum::<usize>() > LONGEST_HEADERS {
-        return Err(CallError::Protocol);
+        return Err(refused(format!("the request has more than {} KiB of headers", LONGEST_HEADERS >> 10)));
     }
-    let fields = Fields::from_list(&headers).map_err(|_| CallError::Protocol)?;
+    let fields = Fields::from_list(&headers).map_err(|_| refused("the host refuses the request's headers".into()))?;
     let request = OutgoingRequest::new(fields);
     let method = match parts.method {
         http::Method::GET => Method::Get,
@@ -187,7 +189,7 @@ fn outgoing(parts: &http::request::Parts, length: usize) -> Result<OutgoingReque
         .and_then(|()| request.set_scheme(Some(&scheme)))
         .and_then(|()| request.set_authority(authority))
         .and_then(|()| request.set_path_with_query(Some(path)));
-    set.map_err(|()| CallError::Protocol)?;
+    set.map_err(|()| refused("the host refuses the request's URL".into()))?;
     Ok(request)
 }
 

@@ -1,26 +1,26 @@
-//! For a host that starts a fresh component where this one breaks: which
-//! requests are open, how far stdin was read, and what opens the session again.
-//! Each line goes to stderr behind a group separator, by which the host tells it
-//! from the notes; the host needs to understand none of the names in it.
+//! The journal, for a host that replaces this component if it crashes: the open requests,
+//! how far stdin was read, and the snapshot that reopens the session. Each line goes to
+//! stderr after a group separator, which sets it apart from the notes. The host need not
+//! understand the names in it.
 //!
 //! | line | meaning |
 //! |---|---|
-//! | `T` before, separator, after | around a name, this is what to write for it |
-//! | `+` name | something is open |
-//! | `-` count name | it is not, once so many bytes were written to stdout |
-//! | `@` count | so many bytes of stdin need not be read again |
-//! | `=` text | what the next component is to be told |
+//! | `T` before, separator, after | the text to write around an open name |
+//! | `+` name | the name is open |
+//! | `-` count name | the name closes once stdout has accepted `count` bytes |
+//! | `@` count | the first `count` bytes of stdin need not be read again |
+//! | `=` text | the session for the next component |
 
 use mcp_proxy_core::{Entry, Proxy, Snapshot, last_words};
 use std::io::Write;
 
-/// No note and no line of a recording begins with it.
+/// No note and no recording line begins with it.
 const SEPARATOR: char = '\x1d';
 
 pub(crate) struct Journal {
     /// Bytes read from stdin.
     read: u64,
-    /// How many of them the host knows to be done with.
+    /// How many of them the host knows to be finished.
     done: u64,
 }
 
@@ -36,7 +36,7 @@ impl Journal {
         self.read += count as u64;
     }
 
-    /// Tells the host what has changed, before anything is made of it.
+    /// Tells the host what has changed, before the shell acts on it.
     pub(crate) fn sync(&mut self, proxy: &mut Proxy) {
         let mut text = String::new();
         for entry in proxy.ledger() {
@@ -56,7 +56,7 @@ impl Journal {
     }
 }
 
-/// Tells the host what the next component needs to go on with the session.
+/// Tells the host the snapshot that lets the next component continue the session.
 pub(crate) fn session(known: &Snapshot) {
     write(&line(&format!("={}", known.to_line())));
 }
@@ -65,7 +65,7 @@ fn line(text: &str) -> String {
     format!("{SEPARATOR}{text}\n")
 }
 
-/// In one piece; without a reader there is nobody to start another component.
+/// Writes in one piece. Without a reader, no host is there to start another component.
 fn write(text: &str) {
     drop(std::io::stderr().write_all(text.as_bytes()));
 }

@@ -1,5 +1,5 @@
 //! Which calls need explicit timeouts. A host has its own limits (ten minutes in
-//! wasmtime), and wasmtime up to 48 keeps the options of every request for its whole
+//! wasmtime), and wasmtime up to 50.0.1 keeps the options of every request for its whole
 //! life, a million at most. So only calls for which the host's limits are wrong get
 //! options.
 

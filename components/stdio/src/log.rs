@@ -9,7 +9,7 @@ use std::io::Write;
 /// Which notes to log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
-    /// Only faults of somebody.
+    /// Only notes about faults.
     Faults,
     /// Everything.
     All,
@@ -58,7 +58,7 @@ pub(crate) struct Bodies {
 impl Bodies {
     /// How much of a message to show.
     const MOST: usize = 2000;
-    /// A shorter word of a header may well be part of something else.
+    /// A shorter word of a header is often part of other text.
     const SHORTEST_SECRET: usize = 8;
 
     pub(crate) fn new(headers: &[(String, String)]) -> Self {

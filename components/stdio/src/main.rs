@@ -15,7 +15,7 @@ mod tape;
 
 use log::Level;
 use mcp_proxy_core::{Config, Snapshot};
-use mcp_proxy_options::{Command, KeepAlive, Options, Quirk, Replay, Shell, Transport, parse};
+use mcp_proxy_options::{Command, Era, KeepAlive, Options, Quirk, Replay, Shell, Transport, parse};
 use std::process::ExitCode;
 use wasip2::cli::environment;
 
@@ -69,12 +69,29 @@ fn replay(options: &Replay) -> ExitCode {
     }
 }
 
+fn transport_of(transport: Transport) -> mcp_proxy_core::Transport {
+    match transport {
+        Transport::Auto => mcp_proxy_core::Transport::Auto,
+        Transport::StreamableHttp => mcp_proxy_core::Transport::StreamableHttp,
+        Transport::Sse => mcp_proxy_core::Transport::Sse,
+    }
+}
+
+fn era_of(era: Era) -> mcp_proxy_core::Era {
+    match era {
+        Era::Auto => mcp_proxy_core::Era::Auto,
+        Era::Legacy => mcp_proxy_core::Era::Legacy,
+        Era::Modern => mcp_proxy_core::Era::Modern,
+    }
+}
+
 fn config(options: &Options) -> Result<Config, String> {
     // Every option by its name: one that is forgotten does not compile. The last
     // ones are the shell's own.
     let Options {
         url,
         transport,
+        era,
         headers,
         first_byte_timeout,
         endpoint_timeout,
@@ -92,11 +109,8 @@ fn config(options: &Options) -> Result<Config, String> {
         host: _,
     } = options;
     let mut config = Config::new(url).map_err(|error| error.to_string())?;
-    config.transport = match transport {
-        Transport::Auto => mcp_proxy_core::Transport::Auto,
-        Transport::StreamableHttp => mcp_proxy_core::Transport::StreamableHttp,
-        Transport::Sse => mcp_proxy_core::Transport::Sse,
-    };
+    config.transport = transport_of(*transport);
+    config.era = era_of(*era);
     config.first_byte_timeout = *first_byte_timeout;
     config.endpoint_timeout = *endpoint_timeout;
     config.request_timeout = *request_timeout;

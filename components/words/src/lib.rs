@@ -23,13 +23,14 @@ pub fn words(note: &Note) -> (&'static str, String) {
         Note::CallRepeated { wait, cause: Some(cause) } => ("HTTP", format!("{cause}: next try in {}", ms(*wait))),
         Note::CallRepeated { wait, cause: None } => ("HTTP", format!("the server is busy; next try in {}", ms(*wait))),
         Note::Undelivered { status: Some(status) } => {
-            ("HTTP", format!("a message without answer was refused: {status}"))
+            ("HTTP", format!("the server refused a message that needs no answer: {status}"))
         }
-        Note::Undelivered { status: None } => ("HTTP", own("a message without answer could not be delivered")),
+        Note::Undelivered { status: None } => ("HTTP", own("could not deliver a message that needs no answer")),
         Note::SessionOpened { transport, version } => {
             let version = version.as_deref().map_or_else(|| "not named".to_owned(), shown);
             ("INIT", format!("{}, protocol {version}", transport_words(*transport)))
         }
+        Note::ToolDropped { name, why } => ("SERVER", format!("hid the tool {}: {why}", shown(name))),
         Note::SseTried(Some(status)) => ("INIT", format!("POST was refused ({status}); trying HTTP+SSE")),
         Note::SseTried(None) => ("INIT", own("POST was refused; trying HTTP+SSE")),
         Note::StreamOpened => ("SSE", own("the event stream named its endpoint")),
@@ -48,6 +49,7 @@ pub fn words(note: &Note) -> (&'static str, String) {
         Note::AskDropped => {
             ("SERVER", own("dropped a request of the server: its id is too long, or too many wait for answers"))
         }
+        Note::AskForbidden => ("SERVER", own("dropped a request of the server, which its revision does not allow")),
         Note::Unexpected(call) => ("BUG", format!("#{}: a fact about a call came out of turn", call.0)),
     }
 }

@@ -1,4 +1,5 @@
-//! The HTTP of a component without network access.
+//! The HTTP client of a component without network access, for `replay`. It refuses every
+//! request, so nothing can leave. Real requests belong to `http`.
 
 use ::http::Request;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};

@@ -6,7 +6,7 @@
 
 use memchr::memmem::Finder;
 
-/// A shorter word may well be part of something else.
+/// A shorter word is often part of other text.
 const SHORTEST: usize = 8;
 /// The same for the beginning of a credential.
 const SHORTEST_BEGINNING: usize = 4;

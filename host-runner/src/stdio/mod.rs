@@ -1,9 +1,9 @@
 //! The component's stdin and stdout, without ever blocking the runtime, and its stderr
-//! where that is more than the process's own.
+//! if the host must sort or mask its lines.
 //!
 //! If the kernel supports it (pipes and sockets on Linux), the runtime's own thread reads
 //! and writes, since handing each message to another thread costs more than relaying it.
-//! Everywhere else a thread does the waiting. The host never changes flags of a file that
+//! Everywhere else a thread waits. The host never changes flags of a file that
 //! other processes share.
 
 #[cfg(target_os = "linux")]

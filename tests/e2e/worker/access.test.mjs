@@ -299,6 +299,31 @@ for (const [what, variables, ada, eve] of [
   );
 }
 
+scene(
+  "made-up credentials are no clients of their own before the server has admitted them",
+  { variables: { ...forwarding, MAX_SESSIONS: "2" } },
+  async ({ server, join, connect }) => {
+    const as = (name) => at("192.0.2.1", bearer(name));
+    server.always("GET /sse", () => {});
+    for (const n of [1, 2]) open(connect(as(`made-up-${n}`))).catch(() => {});
+    await server.seen("GET /sse", 2);
+    for (const n of [3, 4]) await assertFull(await open(connect(as(`made-up-${n}`))));
+    assert.equal(server.requests("GET /sse").length, 2);
+  },
+);
+
+scene(
+  "clients behind one address have their own places once the server has admitted them",
+  { variables: { ...forwarding, MAX_SESSIONS: "1" } },
+  async ({ join, connect }) => {
+    const as = (name) => at("192.0.2.1", bearer(name));
+    const clients = [];
+    for (const name of ["ada", "eve", "bob"]) clients.push(await join(as(name)));
+    for (const name of ["ada", "eve", "bob"]) await assertFull(await open(connect(as(name))));
+    for (const client of clients) assert.ok((await client.call("echo")).result);
+  },
+);
+
 scene("a client has 256 sessions at most, unless told otherwise", { lasts: 60_000 }, async ({ join, connect }) => {
   const clients = [];
   for (let count = 0; count < 256; count += 32)
@@ -564,6 +589,7 @@ const unworkable = [
   [{ UPSTREAM_URL: "", UPSTREAMS: '{"a":"http://a.example/"}' }, /UPSTREAMS "a" must be an https URL/],
   [{ UPSTREAM_URL: "", UPSTREAMS: { a: "nonsense" } }, /UPSTREAMS "a" is not an https URL/],
   [{ UPSTREAM_TRANSPORT: "stdio" }, /UPSTREAM_TRANSPORT must be auto, sse or streamable-http\./],
+  [{ UPSTREAM_ERA: "stone" }, /UPSTREAM_ERA must be auto, legacy or modern\./],
   [{ PUBLIC: "yes" }, /PUBLIC must be 1 or 0, on or off\./],
   [{ SESSION_RECOVERY: "never" }, /SESSION_RECOVERY must be 1 or 0/],
   ...["MAX_BODY_BYTES", "MAX_EVENT_BYTES", "MAX_PENDING", "IDLE_SECONDS", "REQUEST_TIMEOUT_SECONDS"].map((name) => [
@@ -631,7 +657,7 @@ for (const servers of [
     `a secret in the wrong setting is shown to nobody: ${JSON.stringify(servers)}`,
     { timeout: HUNG_MS },
     async (t) => {
-      const misset = [...numbers, ...switches, ...lists, "UPSTREAM_TRANSPORT"];
+      const misset = [...numbers, ...switches, ...lists, "UPSTREAM_TRANSPORT", "UPSTREAM_ERA"];
       const variables = Object.fromEntries([...misset.map((name) => [name, MISSET]), servers]);
       const worker = await startWorker(variables);
       t.after(() => worker.stop());

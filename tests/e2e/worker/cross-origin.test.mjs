@@ -5,6 +5,7 @@ import http from "node:http";
 import { test } from "node:test";
 import { chromium } from "playwright-core";
 import { inChromium, startChromium } from "../../fixtures/chromium.mjs";
+import { envelope } from "../../fixtures/modern-fixture.mjs";
 import { startSseServer } from "../../fixtures/sse-server.mjs";
 import { open } from "./scene.mjs";
 import { TYPES } from "./wire.mjs";
@@ -37,6 +38,36 @@ test("a page of an allowed origin has a whole session, and any other page has no
   assert.deepEqual(refusal, [401, "Bearer"]);
   await server.deserted();
 });
+
+test("a page of an allowed origin may be a client of 2026-07-28", inChromium, async (t) => {
+  const allowed = await serveEmptyPage(t);
+  const server = await startSseServer();
+  t.after(() => server.close());
+  const worker = await startWorker({ ...open, UPSTREAM_URL: server.url, ALLOWED_ORIGINS: allowed });
+  t.after(() => worker.stop());
+  const chrome = await startChromium(chromium);
+  t.after(() => chrome.close());
+  const page = await chrome.browser.newPage();
+  await page.goto(allowed);
+  const call = { name: "echo", arguments: { region: "eu" }, _meta: envelope() };
+  const headers = {
+    ...TYPES,
+    "mcp-protocol-version": "2026-07-28",
+    "mcp-method": "tools/call",
+    "mcp-name": "echo",
+    "Mcp-Param-Region": "eu",
+  };
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: call });
+  const answer = await page.evaluate(POST, { url: `${worker.url}/mcp`, headers, body });
+  assert.deepEqual(answer.result?.structuredContent, { region: "eu" }, JSON.stringify(answer));
+});
+
+/** Runs in the page: one request, and what the page may read of its answer. */
+const POST = ({ url, headers, body }) =>
+  fetch(url, { method: "POST", headers, body }).then(
+    (response) => response.json(),
+    (error) => ({ failure: error.message }),
+  );
 
 /** Serves an empty page until the test ends; resolves with its origin. */
 async function serveEmptyPage(t) {

@@ -121,7 +121,7 @@ const useless = [
     "another era",
     of({ id: 5, method: "server/discover" }),
     400,
-    { id: 5, code: -32022, message: /not supported/ },
+    { id: 5, code: -32602, message: /protocolVersion.* must be a string/ },
     { "mcp-protocol-version": "2030-01-01" },
   ],
 ];

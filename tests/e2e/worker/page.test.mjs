@@ -58,7 +58,9 @@ describe("the page", { skip: inChromium.skip }, () => {
     assert.match(await opened.page.locator("header").innerText(), /Streamable HTTP[^]*HTTP\+SSE/);
     assert.equal(await opened.card().locator(".url").innerText(), endpoint);
     assert.equal(await opened.page.locator("#token").isVisible(), false);
+    assert.equal(await opened.card().locator(".server").textContent(), "Server: not known yet");
     assertTruth(await opened.check());
+    assert.equal(await opened.card().locator(".server").textContent(), "Server: HTTP+SSE, with sessions");
     assert.deepEqual([...new Set(opened.urls.map((url) => url.origin))], [origin]);
   });
 

@@ -25,7 +25,7 @@ const refusals = [
   ["the end of no session", 400, -32600, () => ["DELETE", { headers: TYPES }]],
   ["a version that nobody knows", 400, -32022, (named) => post(named({ "mcp-protocol-version": "1999-01-01" }), list)],
   ["a listener of such a version", 400, -32022, (named) => get(named({ "mcp-protocol-version": "1999-01-01" }))],
-  ["a client of a later era, without a session", 400, -32022, () => post(modern, list)],
+  ["a client of a later era, without its envelope", 400, -32602, () => post(modern, list)],
   ["a second initialize", 400, -32600, (named) => post(named(), initialize)],
   ["a batch in a version without batches", 400, -32600, (named) => post(named(), `[${list}]`)],
 ];
@@ -92,6 +92,7 @@ const SHOWN = new Set([
   "content-length",
   "content-type",
   "date",
+  "mcp-proxy-server",
   "mcp-proxy-upstream",
   "mcp-session-id",
   "transfer-encoding",

@@ -22,6 +22,11 @@ pub fn config(config: &core::Config, url: &str) -> machine::Config {
             Transport::StreamableHttp => machine::Transport::StreamableHttp,
             Transport::Sse => machine::Transport::Sse,
         },
+        era: match config.era {
+            mcp_proxy_core::Era::Auto => machine::Era::Auto,
+            mcp_proxy_core::Era::Legacy => machine::Era::Legacy,
+            mcp_proxy_core::Era::Modern => machine::Era::Modern,
+        },
         headers: headers(&config.headers),
         first_byte_timeout: config.first_byte_timeout.map(millis),
         endpoint_timeout: millis(config.endpoint_timeout),
@@ -57,7 +62,11 @@ fn http_transport(client: &HttpTransport) -> machine::HttpTransport {
         heartbeat,
         patience,
         recovers,
+        states,
         resumed,
+        // Only a shell with many machines for one server has these: the WIT has none.
+        found: _,
+        left: _,
     } = client;
     let size = |size: usize| u32::try_from(size).unwrap_or(u32::MAX);
     machine::HttpTransport {
@@ -70,6 +79,7 @@ fn http_transport(client: &HttpTransport) -> machine::HttpTransport {
         heartbeat: millis(*heartbeat),
         patience: millis(*patience),
         recovers: *recovers,
+        states: states.clone(),
         resumed: resumed.as_ref().map(snapshot),
     }
 }
@@ -161,6 +171,7 @@ fn why(why: Why) -> machine::Why {
         Why::KeepAlive => machine::Why::KeepAlive,
         Why::Reopen => machine::Why::Reopen,
         Why::Heartbeat => machine::Why::Heartbeat,
+        Why::Round => machine::Why::Round,
         Why::Unread => machine::Why::Unread,
         Why::Greeting => machine::Why::Greeting,
         Why::Drain => machine::Why::Drain,

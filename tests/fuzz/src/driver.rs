@@ -6,7 +6,7 @@ use crate::visits::{self, Visits};
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use mcp_proxy_core::{
-    Blame, CallError, CallId, ClientTransport, Config, Input, KeepAlive, Output, Proxy, Side, Sink, Source, Time,
+    Blame, CallError, CallId, ClientTransport, Config, Era, Input, KeepAlive, Output, Proxy, Side, Sink, Source, Time,
     Transport,
 };
 use serde_json::Value;
@@ -15,12 +15,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// The longest message, so that the limit is met.
-const MAX_MESSAGE: usize = 300;
+const MAX_MESSAGE: usize = 400;
 /// After the last fact, so many ticks lead to the exit.
 const MOST_TICKS: usize = 200;
 
-const LINES: [&str; 10] = [
-    r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#,
+/// In a request, what the last `requestState` stands in place of.
+pub(crate) const STATE: &str = "{state}";
+
+const LINES: [&str; 15] = [
+    r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}}}}"#,
     r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":0}}}"#,
     r#"{"jsonrpc":"2.0","id":"2","method":"tools/call"}"#,
@@ -30,9 +33,14 @@ const LINES: [&str; 10] = [
     r#"{"jsonrpc":"2.0","id":"q","result":{}}"#,
     r#"[{"jsonrpc":"2.0","id":5,"method":"tools/call"},{"jsonrpc":"2.0","id":5,"method":"tools/list"}]"#,
     r#"{"jsonrpc":"2.0","id":6,"method":"tools/call","params":[}"#,
+    r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"roots":{}}}}}"#,
+    r#"{"jsonrpc":"2.0","id":"2","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"roots":{}}}}}"#,
+    r#"{"jsonrpc":"2.0","id":3,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"roots":{}}}}}"#,
+    r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"inputResponses":{"q":{}},"requestState":"{state}","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"roots":{}}}}}"#,
+    r#"{"jsonrpc":"2.0","id":8,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"roots":{}}}}}"#,
 ];
 
-const EVENTS: [&str; 10] = [
+const EVENTS: [&str; 15] = [
     "event: endpoint\ndata: /messages?s=1\n\n",
     "event: endpoint\ndata: https://evil.test/m\n\n",
     "id: e\nretry: 20\ndata:\n\n",
@@ -43,6 +51,20 @@ const EVENTS: [&str; 10] = [
     "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-1,\"message\":\"Session not found\"}}",
     "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"q\"}}\n\n",
     "data: [{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}},{\"jsonrpc\":\"2.0\",\"method\":\"x\"}]\n\n",
+    "data: {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"ping\",\"result\":{}}\n\n",
+    "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"error\":\"invalid_token\"}\n\n",
+    "data: {\"jsonrpc\":\"2.0\",\"method\":\"x\",\"params\":null}\n\n",
+    "data: {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"elicitation/create\",\"params\":{}}\n\n",
+    "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n",
+];
+
+/// What answers bring: to a handshake of either era, and questions.
+const RESULTS: [&str; 5] = [
+    r#"{"protocolVersion":"2025-11-25"}"#,
+    r#"{"supportedVersions":["2026-07-28"],"capabilities":{"resources":{"subscribe":true},"tools":{"listChanged":true}}}"#,
+    r#"{"resultType":"complete"}"#,
+    r#"{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}},"requestState":"s"}"#,
+    r#"{"resultType":"input_required","requestState":"s"}"#,
 ];
 
 const HEADS: [(u16, &[(&str, &str)]); 16] = [
@@ -84,6 +106,8 @@ pub(crate) struct Driver<'a> {
     said: Outcome,
     /// The client's exchanges, if it speaks HTTP.
     visits: Option<Visits>,
+    /// The last `requestState` that a client was told.
+    state: String,
 }
 
 struct Live {
@@ -110,6 +134,7 @@ impl<'a> Driver<'a> {
             1 => Transport::StreamableHttp,
             _ => Transport::Sse,
         };
+        config.era = if setting & 32 == 0 { Era::Legacy } else { Era::Auto };
         config.max_message = MAX_MESSAGE;
         config.request_timeout = Some(Duration::from_secs(20));
         config.total_timeout = (setting & 8 != 0).then_some(Duration::from_secs(30));
@@ -129,6 +154,7 @@ impl<'a> Driver<'a> {
             gone: false,
             said: Vec::new(),
             visits,
+            state: String::new(),
         }
     }
 
@@ -138,7 +164,7 @@ impl<'a> Driver<'a> {
         while let Some(byte) = self.byte() {
             let call = self.nth(byte >> 4);
             match (byte & 15, call) {
-                (0, _) if self.visits.is_some() => self.visit_with(byte >> 4, Self::bytes),
+                (0, _) if self.visits.is_some() => self.visit_with(byte >> 4, |driver| driver.bytes().to_vec()),
                 (1, _) if self.visits.is_some() => self.visit_with(byte >> 4, Self::body),
                 (12, _) if self.visits.is_some() => self.taken(byte >> 4),
                 (15, _) if self.visits.is_some() => self.lost(byte >> 4),
@@ -207,18 +233,18 @@ impl<'a> Driver<'a> {
 
     // ----- facts -----------------------------------------------------------------
 
-    fn visit_with(&mut self, kind: u8, body: impl FnOnce(&mut Self) -> &'a [u8]) {
+    fn visit_with(&mut self, kind: u8, body: impl FnOnce(&mut Self) -> Vec<u8>) {
         let body = body(self);
         let which = self.byte().unwrap_or(0);
-        let Some((id, request)) = self.visits.as_mut().map(|visits| visits.begin(kind, which)) else { return };
-        self.tell(Input::Request(id, request, Bytes::copy_from_slice(body)));
+        let Some((id, request)) = self.visits.as_mut().map(|visits| visits.begin(kind, which, &body)) else { return };
+        self.tell(Input::Request(id, request, Bytes::from(body)));
         if let Some(visits) = &mut self.visits {
             if self.exited { visits.ignored(id) } else { visits.answered(id) }
         }
     }
 
-    fn body(&mut self) -> &'a [u8] {
-        self.pick(&visits::BODIES).as_bytes()
+    fn body(&mut self) -> Vec<u8> {
+        self.pick(&visits::BODIES).replace(STATE, &self.state).into_bytes()
     }
 
     fn taken(&mut self, which: u8) {
@@ -239,7 +265,7 @@ impl<'a> Driver<'a> {
     }
 
     fn client_line(&mut self) {
-        let line = format!("{}\n", self.pick(&LINES));
+        let line = format!("{}\n", self.pick(&LINES).replace(STATE, &self.state));
         self.client(line.as_bytes());
     }
 
@@ -274,7 +300,8 @@ impl<'a> Driver<'a> {
         let request = self.nth(to >> 1).and_then(|(call, _)| self.live.get(&call)).map(|live| live.request.body());
         let id = request.and_then(|body| serde_json::from_slice::<Value>(body).ok()).map(|value| value["id"].clone());
         let id = id.unwrap_or(Value::Null);
-        let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"protocolVersion":"2025-11-25"}}}}"#);
+        let result = if to & 128 == 0 { self.pick(&RESULTS) } else { RESULTS[0] };
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
         let answer = if to & 1 == 0 { answer } else { format!("data: {answer}\n\n") };
         self.response(call, answer.as_bytes());
     }
@@ -376,6 +403,9 @@ impl<'a> Driver<'a> {
             Output::Snapshot(_) => {}
             Output::Exit(_) => self.exited = true,
             other @ (Output::Respond(..) | Output::Send(..) | Output::Finish(_) | Output::Abort(_)) => {
+                if let Output::Send(_, bytes) = &other {
+                    self.keep_state(bytes);
+                }
                 self.visits.as_mut().expect("a client on stdio").obey(other);
             }
         }
@@ -385,15 +415,26 @@ impl<'a> Driver<'a> {
     fn written(&mut self, line: &[u8]) {
         assert!(!self.gone && self.visits.is_none(), "to a client that is gone");
         assert_eq!(line.iter().position(|byte| *byte == b'\n'), Some(line.len() - 1), "not one line");
-        let members: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(line).unwrap();
-        assert!(members.get("id").is_none_or(|id| id.get() != "null"), "a null id");
-        assert_eq!(members.get("jsonrpc").map(|version| version.get()), Some("\"2.0\""), "no JSON-RPC 2.0");
-        let said = ["method", "result", "error"].map(|name| members.contains_key(name));
-        assert!(said.into_iter().filter(|said| *said).count() == 1, "neither or both: {members:?}");
-        let error = members.get("error").map(|error| serde_json::from_str::<Value>(error.get()).unwrap());
-        assert!(
-            error.is_none_or(|error| error["code"].is_i64() && error["message"].is_string()),
-            "no error: {members:?}"
-        );
+        is_valid(line);
+        self.keep_state(line);
     }
+
+    fn keep_state(&mut self, said: &[u8]) {
+        let text = String::from_utf8_lossy(said);
+        let state = text.split_once("\"requestState\":\"").and_then(|(_, rest)| rest.split_once('"'));
+        self.state = state.map_or(std::mem::take(&mut self.state), |(state, _)| state.to_owned());
+    }
+}
+
+/// Validity law: one message of JSON-RPC 2.0, with an id or none.
+pub(crate) fn is_valid(message: &[u8]) {
+    let members: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(message).unwrap();
+    assert!(members.get("id").is_none_or(|id| id.get() != "null"), "a null id");
+    assert_eq!(members.get("jsonrpc").map(|version| version.get()), Some("\"2.0\""), "no JSON-RPC 2.0");
+    let said = ["method", "result", "error"].map(|name| members.contains_key(name));
+    assert!(said.into_iter().filter(|said| *said).count() == 1, "neither or both: {members:?}");
+    let params = members.get("params").map(|params| params.get());
+    assert!(params.is_none_or(|params| said[0] && params.starts_with(['{', '['])), "no params: {members:?}");
+    let error = members.get("error").map(|error| serde_json::from_str::<Value>(error.get()).unwrap());
+    assert!(error.is_none_or(|error| error["code"].is_i64() && error["message"].is_string()), "no error: {members:?}");
 }

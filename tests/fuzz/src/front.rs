@@ -16,3 +16,17 @@ fn play(data: &[u8], size: usize) -> Outcome {
     driver.play();
     driver.end()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The call is parked, the client repeats it, and the server's answer is its answer.
+    #[test]
+    fn an_input_of_the_corpus_parks_a_call_and_continues_it() {
+        let said = play(include_bytes!("../corpus/front/parked"), usize::MAX).join("\n");
+        for words in ["input_required", r#"\"id\":\"q\",\"result\":{}"#, r#"\"id\":7,\"result\""#] {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+    }
+}

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use http::Response;
-use mcp_proxy_core::{CallId, Config, Input, Output, Proxy, Side, Sink, Source, Time};
+use mcp_proxy_core::{CallId, Config, Era, Input, Output, Proxy, Side, Sink, Source, Time};
 use peak_alloc::PeakAlloc;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -32,10 +32,22 @@ enum Place {
     Header,
     Initialize,
     Client,
+    /// The answer to `server/discover`.
+    Discover,
+    /// The answer of a modern server to a request.
+    Modern,
 }
 
-const PLACES: [Place; 6] =
-    [Place::Body, Place::Events, Place::Refusal, Place::Header, Place::Initialize, Place::Client];
+const PLACES: [Place; 8] = [
+    Place::Body,
+    Place::Events,
+    Place::Refusal,
+    Place::Header,
+    Place::Initialize,
+    Place::Client,
+    Place::Discover,
+    Place::Modern,
+];
 
 pub(crate) fn hostile(data: &[u8]) {
     let [place, length, recipe @ ..] = data else { return };
@@ -61,7 +73,7 @@ fn text(recipe: &[u8], longest: usize) -> Vec<u8> {
 
 /// How many bytes are in use after so many ordinary calls of one session.
 pub(crate) fn in_use_after(calls: usize) -> usize {
-    let mut shell = Shell::new(LONGEST);
+    let mut shell = Shell::new(LONGEST, Era::Legacy);
     let initialize = shell.client(INITIALIZE);
     shell.answer(initialize, 200, "s", "application/json", INITIALIZED);
     for _ in 0..calls {
@@ -73,9 +85,12 @@ pub(crate) fn in_use_after(calls: usize) -> usize {
 
 /// Returns how much was in use when all had been answered.
 fn play(place: Place, text: &[u8]) -> usize {
-    let mut shell = Shell::new(LONGEST);
+    let modern = matches!(place, Place::Discover | Place::Modern);
+    let mut shell = Shell::new(LONGEST, if modern { Era::Auto } else { Era::Legacy });
     let initialize = shell.client(INITIALIZE);
     match place {
+        Place::Discover => shell.answer(initialize, 200, "s", "application/json", text),
+        Place::Modern => shell.answer(initialize, 200, "s", "application/json", DISCOVERED),
         Place::Initialize => shell.answer(initialize, 200, "s", "application/json", text),
         Place::Body | Place::Events | Place::Refusal | Place::Header | Place::Client => {
             shell.answer(initialize, 200, "s", "application/json", INITIALIZED);
@@ -83,12 +98,12 @@ fn play(place: Place, text: &[u8]) -> usize {
     }
     let call = shell.client(CALL);
     match place {
-        Place::Body => shell.answer(call, 200, "s", "application/json", text),
+        Place::Body | Place::Modern => shell.answer(call, 200, "s", "application/json", text),
         Place::Events => shell.answer(call, 200, "s", "text/event-stream", text),
         Place::Refusal => shell.answer(call, 500, "s", "text/html", text),
         Place::Header => shell.answer(call, 200, &String::from_utf8_lossy(text), "application/json", b"{}"),
         Place::Client => drop(shell.client(text)),
-        Place::Initialize => {}
+        Place::Initialize | Place::Discover => {}
     }
     shell.end();
     assert!(shell.open.is_empty(), "{place:?}: no answer to {:?}", shell.open);
@@ -98,6 +113,9 @@ fn play(place: Place, text: &[u8]) -> usize {
 const INITIALIZE: &[u8] =
     br#"{"jsonrpc":"2.0","id":"first","method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#;
 const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","id":"first","result":{"protocolVersion":"2025-11-25"}}"#;
+/// The probe is the machine's own request, so its answer needs no id.
+const DISCOVERED: &[u8] =
+    br#"{"jsonrpc":"2.0","id":null,"result":{"supportedVersions":["2026-07-28"],"capabilities":{}}}"#;
 const ANSWER: &[u8] = br#"{"jsonrpc":"2.0","id":"second","result":{}}"#;
 const CALL: &[u8] = br#"{"jsonrpc":"2.0","id":"second","method":"tools/call"}"#;
 
@@ -112,8 +130,9 @@ struct Shell {
 }
 
 impl Shell {
-    fn new(max_message: usize) -> Self {
+    fn new(max_message: usize, era: Era) -> Self {
         let mut config = Config::new("http://server.test/mcp").unwrap();
+        config.era = era;
         config.max_message = max_message;
         config.request_timeout = Some(Duration::from_secs(10));
         let proxy = Proxy::new(&config, 1, Time(0));

@@ -17,11 +17,11 @@ struct Setting {
     marked: bool,
 }
 
-/// A line as text, or one over the limit and the id in it.
+/// A line as text, or one over the limit and the ids of the requests in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Read {
     Whole(Vec<u8>),
-    TooLong(Option<String>),
+    TooLong(Vec<String>),
 }
 
 pub(crate) fn lines(data: &[u8]) {
@@ -36,9 +36,9 @@ pub(crate) fn lines(data: &[u8]) {
     for (read, line) in whole.iter().zip(slow) {
         match read {
             Read::Whole(text) => assert_eq!(text, line),
-            Read::TooLong(id) => {
+            Read::TooLong(ids) => {
                 assert!(line.len() > setting.max, "{line:?} is not too long");
-                plain_id(line).into_iter().for_each(|plain| assert_eq!(id.as_ref(), Some(&plain)));
+                plain_ids(line).into_iter().for_each(|plain| assert_eq!(*ids, plain));
             }
         }
     }
@@ -62,7 +62,7 @@ fn read(pieces: &[&[u8]], setting: Setting) -> Vec<Read> {
 fn owned(line: Line<'_>) -> Read {
     match line {
         Line::Whole(text) => Read::Whole(text.into_owned()),
-        Line::TooLong(id) => Read::TooLong(id.as_ref().map(Id::text).map(str::to_owned)),
+        Line::TooLong(ids) => Read::TooLong(ids.iter().map(Id::text).map(str::to_owned).collect()),
     }
 }
 
@@ -80,11 +80,16 @@ fn slow(bytes: &[u8], setting: Setting) -> Vec<&[u8]> {
     lines.filter(|(last, line)| line.len() > setting.max || counts(*last, line)).map(|(_, line)| line).collect()
 }
 
-/// The id of a request that is written without tricks.
-fn plain_id(line: &[u8]) -> Option<String> {
+/// The ids of the requests in a line, if they are written without tricks.
+fn plain_ids(line: &[u8]) -> Option<Vec<String>> {
     let text = std::str::from_utf8(line).ok().filter(|text| !text.contains('\\'))?;
-    let once = |name: &str| text.matches(name).count() == 1;
+    let once = |name: &str, all: usize| text.matches(name).count() == all;
     let value = serde_json::from_str::<Value>(text).ok()?;
-    let id = value.get("id").filter(|id| id.is_u64() || id.as_str().is_some_and(|id| id.len() < 200))?;
-    value.get("method").filter(|_| once("\"id\"") && once("\"method\"")).map(|_| id.to_string())
+    let members = value.as_array().map_or_else(|| std::slice::from_ref(&value), Vec::as_slice);
+    let plain = |id: &Value| id.is_u64() || id.as_str().is_some_and(|id| id.len() < 2000);
+    let ids =
+        members.iter().filter_map(|member| member.get("id").filter(|id| plain(id) && member.get("method").is_some()));
+    let ids: Vec<String> = ids.map(Value::to_string).collect();
+    let all = members.len();
+    (ids.len() == all && once("\"id\"", all) && once("\"method\"", all)).then_some(ids)
 }

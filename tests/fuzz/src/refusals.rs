@@ -4,7 +4,7 @@
 //! the body. Whatever it is, the client gets one answer.
 
 use http::{Method, Response};
-use mcp_proxy_core::{CallId, Config, Input, Output, Proxy, Side, Sink, Time};
+use mcp_proxy_core::{CallId, Config, Era, Input, Output, Proxy, Side, Sink, Time};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
@@ -82,7 +82,9 @@ struct Visit {
 impl Visit {
     /// Every POST gets this response, and every GET is refused.
     fn play(mut self, asked: &str, status: u16, body: &[u8]) -> bool {
-        let mut proxy = Proxy::new(&Config::new("http://server.test/mcp").unwrap(), 1, Time(0));
+        let mut config = Config::new("http://server.test/mcp").unwrap();
+        config.era = Era::Legacy;
+        let mut proxy = Proxy::new(&config, 1, Time(0));
         self.tell(&mut proxy, 0, Input::Bytes(Side::Client, format!("{asked}\n").as_bytes()));
         let mut now = 0;
         for _ in 0..MOST_TICKS {

@@ -2,6 +2,7 @@
 //! laws about them that need no model: one head, nothing before it and nothing
 //! after the end, whole events, and nothing told again to who has not asked.
 
+use crate::driver::is_valid;
 use http::{HeaderValue, Method, Request, request};
 use mcp_proxy_core::{ExchangeId, HttpTransport, Output};
 use serde_json::Value;
@@ -11,7 +12,10 @@ use std::time::Duration;
 const SESSION: &str = "session";
 const VERSIONS: [&str; 2] = ["2025-03-26", "v999"];
 
-pub(crate) const BODIES: [&str; 12] = [
+/// Those of 2026-07-28 have its name in them.
+const MODERN: &str = "2026-07-28";
+
+pub(crate) const BODIES: [&str; 17] = [
     r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#,
     r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":0}}}"#,
@@ -24,6 +28,11 @@ pub(crate) const BODIES: [&str; 12] = [
     r#"[{"jsonrpc":"2.0","id":7,"method":"tools/call"},{"jsonrpc":"2.0","id":7,"method":"tools/list"}]"#,
     r#"{"jsonrpc":"2.0","id":8,"method":"tools/call","params":[}"#,
     "[]",
+    r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"roots":{}}}}}"#,
+    r#"{"jsonrpc":"2.0","id":"2","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"roots":{}}}}}"#,
+    r#"{"jsonrpc":"2.0","id":3,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"roots":{}}}}}"#,
+    r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"inputResponses":{"q":{}},"requestState":"{state}","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"roots":{}}}}}"#,
+    r#"{"jsonrpc":"2.0","id":8,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"roots":{}}}}}"#,
 ];
 
 /// What the machine is told of the client.
@@ -65,8 +74,9 @@ impl Visits {
         Self { patient: !client.hold.is_zero(), ..Self::default() }
     }
 
-    /// A request of this kind; `which` of the events it has seen, where it matters.
-    pub(crate) fn begin(&mut self, kind: u8, which: u8) -> (ExchangeId, request::Parts) {
+    /// A request of this kind; `which` of the events it has seen, where it matters. Most
+    /// modern requests repeat in headers what they must.
+    pub(crate) fn begin(&mut self, kind: u8, which: u8, body: &[u8]) -> (ExchangeId, request::Parts) {
         let method = match kind {
             8 | 9 | 14 => Method::GET,
             10 => Method::DELETE,
@@ -87,6 +97,10 @@ impl Visits {
         };
         if kind == 15 {
             request = request.header("mcp-protocol-version", VERSIONS[usize::from(which) % 2]);
+        }
+        let said = serde_json::from_slice::<Value>(body).unwrap_or_default();
+        if let Some(method) = said["method"].as_str().filter(|_| which < 128 && said.to_string().contains(MODERN)) {
+            request = request.header("mcp-protocol-version", MODERN).header("mcp-method", method);
         }
         let resumes = kind == 9 && !self.ids.is_empty();
         if resumes {
@@ -178,12 +192,12 @@ impl Visits {
         let (events, resumes) = (visit.events, visit.resumes);
         let text = std::str::from_utf8(bytes).unwrap();
         if !events {
-            return message(text);
+            return is_valid(bytes);
         }
         for event in text.strip_suffix("\n\n").expect("half an event").split("\n\n") {
             let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
             if let Some(data) = field("data: ").filter(|data| !data.is_empty()) {
-                message(data);
+                is_valid(data.as_bytes());
             }
             if let Some(place) = field("id: ") {
                 assert!(self.known.insert(place.to_owned()) || resumes, "told again: {event}");
@@ -191,9 +205,4 @@ impl Visits {
             }
         }
     }
-}
-
-fn message(text: &str) {
-    let value: Value = serde_json::from_str(text).unwrap();
-    assert!(value.is_object() && !value.get("id").is_some_and(Value::is_null), "not a message: {text}");
 }

@@ -1,6 +1,6 @@
-//! The connections of a client that speaks HTTP: what it has not read of each
-//! response, and which of them it loses, or forgets to read. What it says is in
-//! `client`, what it was told in `story`.
+//! The connections of an HTTP client: the unread part of each response, and which
+//! connections it loses or stops reading. Its messages are in `client`, the streams that it
+//! reads in `story`.
 
 use crate::dice::{Chance, Dice, Owner};
 use crate::exchange::Purpose;
@@ -16,12 +16,12 @@ pub(crate) struct Caller {
     pub(crate) luck: Luck,
     pub(crate) manners: Manners,
     pub(crate) connections: BTreeMap<ExchangeId, Connection>,
-    /// The session, once the client has read its name.
+    /// The session id, once the client has read it.
     pub(crate) session: Option<String>,
     pub(crate) version: String,
     /// The story of the stream on which it listens.
     pub(crate) listener: Option<u64>,
-    /// Requests to which it will never see an answer, for want of an event id.
+    /// Requests whose answers it will never read, because it has no event id.
     pub(crate) orphans: BTreeSet<String>,
     pub(crate) resumptions: u64,
 }
@@ -33,11 +33,11 @@ pub(crate) struct Connection {
     pub(crate) finished: bool,
     pub(crate) story: Option<u64>,
     pub(crate) initializes: bool,
-    /// The name of the session, in the head of the response.
+    /// The session id in the head of the response.
     pub(crate) session: Option<String>,
 }
 
-/// What is on its way to the client.
+/// The unread part of a response.
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) bytes: usize,
@@ -54,20 +54,20 @@ pub(crate) struct Heard {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reading {
     Reads,
-    /// Nothing is taken.
+    /// Nobody reads.
     Stalls,
-    /// The client is gone; its system takes what comes.
+    /// The client is gone, but its system still accepts bytes.
     Lost,
-    /// The client is gone, and nothing is taken.
+    /// The client is gone, and nobody reads.
     Dead,
 }
 
-/// What becomes of a connection.
+/// How a connection will end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fate {
     Fine,
     Stalls,
-    /// It is lost after so long. The machine learns of it after a while more,
+    /// The client loses it after this long. The machine learns of the loss some time later,
     /// or never.
     Lost(u64, Reading, Option<u64>),
 }
@@ -87,7 +87,7 @@ impl Caller {
         }
     }
 
-    /// A connection is made. Says what becomes of it. Most harm is done to streams.
+    /// Opens a connection and decides how it will end. Most faults hit streams.
     pub(crate) fn connect(&mut self, id: ExchangeId, purpose: Purpose) -> Fate {
         let initializes = purpose == Purpose::Initialize;
         let streams = matches!(purpose, Purpose::Ask(_) | Purpose::Listen | Purpose::Resume(..));
@@ -109,20 +109,20 @@ impl Caller {
         match self.dice.between(0, 9) {
             0..=2 => Fate::Lost(after, reading, Some(0)),
             3..=5 => Fate::Lost(after, reading, Some(later)),
-            // What is taken by nobody is broken off; what the client's system
-            // takes is found out one day.
+            // The machine breaks off a response that nobody reads. If the client's system
+            // still accepts bytes, the machine learns of the loss later.
             6 => Fate::Lost(after, Reading::Dead, None),
             7 => Fate::Lost(after, Reading::Lost, Some(60_000)),
             _ => Fate::Stalls,
         }
     }
 
-    /// How long it takes over a piece.
+    /// How long the client takes to read a piece.
     pub(crate) fn pace(&mut self) -> u64 {
         self.dice.between(0, self.manners.slowness)
     }
 
-    /// The client reads the story somewhere.
+    /// Whether the client reads the story on some connection.
     pub(crate) fn reads(&self, story: u64) -> bool {
         let reads = |connection: &Connection| matches!(connection.reading, Reading::Reads | Reading::Stalls);
         self.connections.values().any(|connection| connection.story == Some(story) && reads(connection))
@@ -130,7 +130,7 @@ impl Caller {
 }
 
 impl Connection {
-    /// The next piece that is taken now; the client reads it, or it is lost.
+    /// Takes the next piece, which the client reads or loses.
     pub(crate) fn take(&mut self) -> Option<Sent> {
         match self.reading {
             Reading::Reads => self.pipe.pop_front(),

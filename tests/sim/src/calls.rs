@@ -1,6 +1,6 @@
-//! The calls of a run, watched: none is forgotten, none goes where it must not,
-//! none repeats what may have been carried out, and there are few of them
-//! while nothing is asked.
+//! Checks the calls of a run: the machine ends each of them, sends none to a wrong place,
+//! never repeats a request that may have run, and makes few calls while no request is open.
+//! `model` checks the answers.
 
 use crate::habit::{GONE, Habits, Kind};
 use crate::ledger::mark;
@@ -9,9 +9,9 @@ use mcp_proxy_core::{CallError, CallId};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// In a minute in which nothing is asked, so many calls may begin.
+/// The most calls that may begin in a minute without requests.
 const MOST_IDLE: usize = 130;
-/// The same, where the server asks to be called often.
+/// The same if the server asks for frequent polling.
 const MOST_POLLED: usize = 660;
 const MINUTE: u64 = 60_000;
 
@@ -19,18 +19,20 @@ const MINUTE: u64 = 60_000;
 pub(crate) struct Calls {
     live: BTreeMap<CallId, Live>,
     over: BTreeSet<CallId>,
-    /// By mark, what is known of the last attempt.
+    /// By mark, the outcome of the last attempt.
     outcomes: BTreeMap<u64, Outcome>,
     /// When the calls of the last minute began.
     recent: VecDeque<u64>,
     most: usize,
     /// The server speaks HTTP+SSE: there is one stream.
     one_stream: bool,
-    /// Sessions that were told that there is no listening stream.
+    /// Sessions in which the server has refused the listening stream.
     deaf: BTreeSet<String>,
-    /// How often `initialized` was sent in a session; twice is the client's fault.
+    /// How often each session got `initialized`; twice is the client's fault.
     greetings: BTreeMap<String, u32>,
     pub(crate) started: u64,
+    /// The machine has sent `server/discover` before `initialize`.
+    pub(crate) probed: bool,
 }
 
 #[derive(Debug)]
@@ -38,14 +40,14 @@ struct Live {
     method: Method,
     mark: Option<u64>,
     listens: Option<String>,
-    /// What was read of a response that says that nothing was carried out.
+    /// The beginning of a response which says that the server did not execute the request.
     excuse: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Unknown(CallId),
-    /// It was not carried out.
+    /// The server did not execute it.
     Refused,
 }
 
@@ -62,10 +64,11 @@ impl Calls {
             deaf: BTreeSet::new(),
             greetings: BTreeMap::new(),
             started: 0,
+            probed: false,
         }
     }
 
-    /// The request of that mark was sent, at least once.
+    /// Whether the machine has sent the request with this mark.
     pub(crate) fn sent(&self, mark: u64) -> bool {
         self.outcomes.contains_key(&mark)
     }
@@ -74,7 +77,7 @@ impl Calls {
         self.live.keys().copied()
     }
 
-    /// A call begins. Says what is wrong with that. `repeatable`: by mark.
+    /// A call begins. Returns the rules that it breaks. `repeatable`: by mark.
     pub(crate) fn begin<B: AsRef<[u8]>>(
         &mut self,
         call: CallId,
@@ -97,6 +100,7 @@ impl Calls {
         if message.get("method").is_some_and(|method| method == "notifications/initialized") {
             *self.greetings.entry(session(request)).or_default() += 1;
         }
+        self.probed |= message.get("method").is_some_and(|method| method == "server/discover");
         let once = |session: &String| self.greetings.get(session).is_none_or(|count| *count < 2);
         if live.listens.as_ref().is_some_and(|session| self.deaf.contains(session) && once(session)) {
             wrong.push("asked for a listening stream after a 405".to_owned());
@@ -112,7 +116,7 @@ impl Calls {
         wrong
     }
 
-    /// A call begins now; nothing has been asked since then.
+    /// Counts a call that begins now; no request has come since `quiet_since`.
     pub(crate) fn count(&mut self, now: u64, quiet_since: u64) -> Option<String> {
         self.recent.push_back(now);
         let from = quiet_since.max(now.saturating_sub(MINUTE));
@@ -122,7 +126,7 @@ impl Calls {
         (self.recent.len() > self.most).then(|| format!("{} calls since {from}, and nothing asked", self.recent.len()))
     }
 
-    /// The machine has read this in the response to that call.
+    /// The machine has read the head of this call's response.
     pub(crate) fn headed(&mut self, call: CallId, status: u16, later: bool) {
         let Some(live) = self.live.get(&call) else { return };
         self.deaf.extend(live.listens.clone().filter(|_| status == 405));
@@ -131,12 +135,13 @@ impl Calls {
         }
     }
 
-    /// The machine has read this in a response that says, as a whole, that
-    /// nothing was carried out.
+    /// The machine has read this part of a response which, as a whole, says that the server
+    /// did not execute the request.
     pub(crate) fn excused(&mut self, call: CallId, chunk: &[u8]) {
         let Some(live) = self.live.get_mut(&call) else { return };
         live.excuse.extend_from_slice(chunk);
-        if String::from_utf8_lossy(&live.excuse).contains(GONE) {
+        let excuse = String::from_utf8_lossy(&live.excuse);
+        if excuse.contains(GONE) || excuse.contains("input_required") {
             self.refused(call);
         }
     }
@@ -157,19 +162,19 @@ impl Calls {
         }
     }
 
-    /// That call is over: ended, failed or cancelled. `false` if it was so before.
+    /// This call is over: ended, failed or cancelled. Returns `false` if it was over before.
     pub(crate) fn over(&mut self, call: CallId) -> bool {
         self.live.remove(&call);
         self.over.insert(call)
     }
 
-    /// Calls that nobody has ended; the goodbye may be left alone.
+    /// Calls that are not over, except the DELETE, which need not end.
     pub(crate) fn forgotten(&self) -> Vec<CallId> {
         self.live.iter().filter(|(_, live)| live.method != Method::DELETE).map(|(call, _)| *call).collect()
     }
 }
 
-/// The session in which the request asks for a listening stream.
+/// The session in which the request opens a listening stream.
 fn listens<B>(request: &Request<B>) -> Option<String> {
     let listens = *request.method() == Method::GET && !request.headers().contains_key("last-event-id");
     listens.then(|| session(request)).filter(|session| !session.is_empty())

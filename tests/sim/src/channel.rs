@@ -1,6 +1,6 @@
-//! The server as an HTTP+SSE server of 2024-11-05: a stream that names the
-//! endpoint and is the session, messages that are posted there, and everything
-//! else as events on the stream.
+//! The server as an HTTP+SSE server of 2024-11-05: its stream names the endpoint and is the
+//! session. Messages to the server arrive there as POSTs, and all its messages leave as
+//! events on the stream. The work behind the answers is in `labour`.
 
 use crate::habit::{Endpoint, GONE, Place};
 use crate::ledger::number;
@@ -39,13 +39,13 @@ impl Server {
         self.open(stream, call);
     }
 
-    /// The stream has ended, and with it the session and all work for it.
+    /// The stream has ended: ends its session and all work for it.
     pub(crate) fn close_channel(&mut self, session: &str) {
         self.sessions.remove(session);
         self.streams.retain(|_, stream| stream.session != session);
     }
 
-    /// Names the endpoint, or says what it says instead.
+    /// Names the endpoint, or sends what its habit is instead.
     pub(crate) fn name_endpoint(&mut self, key: u64) {
         let Some(stream) = self.streams.get(&key) else { return };
         let name = format!("event: endpoint\ndata: {}\n\n", self.habits.named(&stream.session));
@@ -65,7 +65,7 @@ impl Server {
         match (message.get("method"), message.get("id")) {
             (Some(_), Some(id)) => {
                 self.ledger.done(call, message);
-                self.start(call, session, Asked { id: id.clone(), n: number(message) });
+                self.start(call, session, Asked { id: id.clone(), n: number(message), asks: None });
             }
             (_, _) => {
                 self.told(message);
@@ -74,8 +74,8 @@ impl Server {
         }
     }
 
-    /// Starts the work for a request. The POST returns before it, after it or,
-    /// now and then, never.
+    /// Starts the work for a request. The POST returns before the work, after it or,
+    /// sometimes, never.
     fn start(&mut self, call: CallId, session: &str, asked: Asked) {
         let channel = self.streams.values().find(|stream| stream.form == Form::Channel && stream.session == session);
         let reader = channel.and_then(|stream| stream.reader);

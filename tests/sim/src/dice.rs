@@ -1,12 +1,12 @@
-//! Where the chances of a run come from: a seed, or bytes that a fuzzer wrote. Each peer has dice of its own, so that a run with fewer
-//! faults or requests otherwise resembles the run it was cut from.
+//! The randomness of a run, from a seed or from a fuzzer's bytes. Each peer has dice of its
+//! own, so that a run with fewer faults or requests otherwise resembles the original run.
 
 use std::collections::VecDeque;
 
 /// How many peers have dice.
 const OWNERS: usize = 6;
 
-/// Whose dice they are.
+/// The owner of the dice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
     Weather,
@@ -21,7 +21,7 @@ pub(crate) enum Owner {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Chance<'a> {
     Seed(u64),
-    /// The owners take turns with them; dice that run out are seeded.
+    /// Bytes, which the owners use in turns; when they run out, a generator continues.
     Bytes(&'a [u8]),
 }
 
@@ -44,7 +44,7 @@ impl Chance<'_> {
     }
 }
 
-/// `SplitMix64`, or what is left of the bytes.
+/// `SplitMix64`, or the rest of the bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Dice {
     state: u64,
@@ -60,8 +60,8 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// One of so many choices, counted from 0. A small choice costs one byte,
-    /// a big one two.
+    /// One of this many choices, counted from 0. A small choice uses one byte, a big one
+    /// two.
     fn choose(&mut self, choices: u64) -> u64 {
         let Some(first) = self.left.pop_front() else { return self.next().checked_rem(choices).unwrap_or(0) };
         if choices <= 256 {
@@ -71,7 +71,7 @@ impl Dice {
         choices.saturating_mul(u64::from(u16::from_be_bytes([first, second]))) >> 16
     }
 
-    /// From `low` to `high`, both included.
+    /// A number from `low` to `high`, inclusive.
     pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.choose(high.saturating_sub(low) + 1)
     }

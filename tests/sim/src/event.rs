@@ -1,16 +1,16 @@
-//! Events as the machine writes them to an HTTP client: whole, with LF, and
-//! nothing else in between.
+//! Reads the events that the machine writes to an HTTP client. It accepts only complete
+//! events with LF line ends and nothing between them, since the machine must write no
+//! others.
 
 #[derive(Debug, Default)]
 pub(crate) struct Event {
     pub(crate) id: Option<String>,
     pub(crate) kind: Option<String>,
-    /// The data; nothing in a comment.
+    /// The data; `None` for a comment.
     pub(crate) data: Option<String>,
 }
 
-/// The events of a piece, comments among them; nothing if it holds anything
-/// else.
+/// The events of a piece, including comments; `None` if it contains anything else.
 pub(crate) fn events(bytes: &[u8]) -> Option<Vec<Event>> {
     let text = std::str::from_utf8(bytes).ok()?.strip_suffix("\n\n")?;
     text.split("\n\n").map(event).collect()

@@ -1,5 +1,6 @@
-//! The exchanges of an HTTP client, watched: each gets one head with a status
-//! that is right, nothing before it, and nothing after the end.
+//! Checks the exchanges of an HTTP client: each gets one head with an allowed status,
+//! nothing before the head, and nothing after the end. The contents of streams are in
+//! `story`.
 
 use crate::client::Claim;
 use http::response::Parts;
@@ -12,10 +13,10 @@ const JSON: &str = "application/json";
 
 #[derive(Debug, Default)]
 pub(crate) struct Exchanges {
-    /// Those of which the machine may still say something.
+    /// The exchanges about which the machine may still output something.
     pub(crate) live: BTreeMap<ExchangeId, Exchange>,
     pub(crate) begun: u64,
-    /// How many requests had their answer for a response.
+    /// How many responses were one JSON answer.
     pub(crate) whole: u64,
 }
 
@@ -26,43 +27,43 @@ pub(crate) struct Exchange {
     status: Option<u16>,
     finished: bool,
     unread: usize,
-    /// Since then, something lies unread.
+    /// Since when the client has left bytes unread.
     since: u64,
-    /// It is one message, and no stream.
+    /// The response is one message, not a stream.
     whole: bool,
-    /// The story that is told in it, and how much of that.
+    /// The story that it carries, and the place that it has reached.
     pub(crate) story: Option<u64>,
     pub(crate) at: usize,
 }
 
-/// What a client asks for, and what may come of it.
+/// What a client requests, and the permitted outcomes.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) purpose: Purpose,
     pub(crate) claims: Vec<Claim>,
-    /// The statuses that are right.
+    /// The allowed statuses.
     pub(crate) allowed: Vec<u16>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Initialize,
-    /// Requests. So long may the response wait for the answer.
+    /// Requests. The response may wait this long for the answer.
     Ask(u64),
-    /// Messages that want no answer.
+    /// Messages that need no answer.
     Tell,
     Listen,
-    /// A story, of which so much is known.
+    /// The rest of a story, from this place.
     Resume(u64, usize),
     Leave,
 }
 
-/// What a response consists of.
+/// The parts of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Nothing,
     Body,
-    /// A body that is all of a story.
+    /// A body that holds a whole story.
     Answer,
     Events,
 }
@@ -86,12 +87,12 @@ impl Exchanges {
         id
     }
 
-    /// Bytes that were sent and not taken.
+    /// Bytes that the machine sent and the client has not read.
     pub(crate) fn unread(&self) -> usize {
         self.live.values().map(|exchange| exchange.unread).sum()
     }
 
-    /// The exchange begins to be answered.
+    /// The machine begins the response.
     pub(crate) fn responded(&mut self, id: ExchangeId, parts: &Parts) -> Result<&mut Exchange, String> {
         let exchange = self.live.get_mut(&id).ok_or_else(|| format!("a response to exchange {}", id.0))?;
         let status = parts.status.as_u16();
@@ -143,7 +144,8 @@ impl Exchanges {
         self.live.retain(|_, exchange| !exchange.finished || exchange.unread > 0);
     }
 
-    /// The machine breaks off what lies unread, or what the client has replaced.
+    /// The machine breaks a response off. It may do so if the client left it unread, or has
+    /// replaced it.
     pub(crate) fn aborted(&mut self, now: u64, id: ExchangeId) -> Result<(), String> {
         let replaced = self.replacing();
         let exchange = self.live.remove(&id).ok_or_else(|| format!("exchange {} was over before", id.0))?;
@@ -154,13 +156,13 @@ impl Exchanges {
         }
     }
 
-    /// A client has just asked for a stream, perhaps in place of another.
+    /// Whether a client has just requested a stream, perhaps in place of another.
     pub(crate) fn replacing(&self) -> bool {
         let asks = |exchange: &Exchange| matches!(exchange.asked.purpose, Purpose::Listen | Purpose::Resume(..));
         self.live.values().any(|exchange| exchange.status.is_none() && asks(exchange))
     }
 
-    /// The client takes so much; `false` if that is nobody's business any more.
+    /// The client reads this many bytes. Returns `false` if the exchange is over.
     pub(crate) fn taken(&mut self, now: u64, id: ExchangeId, bytes: usize) -> bool {
         let Some(exchange) = self.live.get_mut(&id) else { return false };
         exchange.unread = exchange.unread.saturating_sub(bytes);
@@ -169,7 +171,7 @@ impl Exchanges {
         true
     }
 
-    /// The machine must leave; who waits for a session may be told so.
+    /// The machine must exit, so it may refuse clients that wait for a session.
     pub(crate) fn may_be_turned_away(&mut self) {
         let waits = |exchange: &&mut Exchange| !exchange.headed() && exchange.asked.purpose == Purpose::Initialize;
         for exchange in self.live.values_mut().filter(waits) {
@@ -177,19 +179,19 @@ impl Exchanges {
         }
     }
 
-    /// The response that has to begin first of those that wait for the answer, and
+    /// Of the responses that wait for an answer, the one that must begin first, and
     /// when.
     pub(crate) fn waiting(&self) -> Option<(u64, ExchangeId)> {
         let waiting = self.live.iter().filter(|(_, exchange)| !exchange.headed());
         waiting.filter_map(|(id, exchange)| Some((exchange.waits()?, *id))).min()
     }
 
-    /// The story goes on in an exchange.
+    /// Whether an exchange carries the story.
     pub(crate) fn carries(&self, story: u64) -> bool {
         self.live.values().any(|exchange| exchange.story == Some(story) && !exchange.finished)
     }
 
-    /// Those that the machine has not answered to the end.
+    /// The exchanges whose responses are not complete.
     pub(crate) fn unfinished(&self) -> Vec<ExchangeId> {
         self.live.iter().filter(|(_, exchange)| !exchange.finished).map(|(id, _)| *id).collect()
     }
@@ -209,23 +211,23 @@ impl Exchange {
         !self.finished
     }
 
-    /// It has begun, and is one message.
+    /// The response has begun, and is one message.
     pub(crate) fn has_body(&self) -> bool {
         self.headed() && matches!(self.form(), Form::Body | Form::Answer)
     }
 
-    /// Until when the response may wait for the answer, if it may.
+    /// Until when the response may wait for the answer; `None` if it may not wait.
     pub(crate) fn waits(&self) -> Option<u64> {
         let Purpose::Ask(hold) = self.asked.purpose else { return None };
         (hold > 0).then_some(self.began + hold)
     }
 
-    /// It is a stream, and might have waited till now.
+    /// It became a stream before it had to.
     pub(crate) fn hurries(&self, now: u64) -> bool {
         self.form() == Form::Events && self.waits().is_some_and(|until| now < until)
     }
 
-    /// The machine does what it was asked for.
+    /// The machine granted the request.
     pub(crate) fn granted(&self) -> bool {
         self.status.is_some_and(|status| status < 300)
     }

@@ -1,5 +1,5 @@
-//! The habits of a server: what it is, and how it goes about things every time.
-//! What happens once is a mood, and not here.
+//! The habits of a server: the properties that stay the same for a whole run. Random
+//! refusals of single requests are in `server`.
 
 use crate::dice::Dice;
 use mcp_proxy_core::Transport;
@@ -13,35 +13,39 @@ pub(crate) struct Habits {
     pub(crate) sessions: bool,
     /// It has a listening stream.
     pub(crate) listens: bool,
-    /// It refuses a second stream while it takes the first for open.
+    /// It refuses a second stream while it believes that the first is open.
     pub(crate) single: bool,
-    /// Percent of answers that come by event stream.
+    /// The percentage of answers that it sends on an event stream.
     pub(crate) streams: u64,
     /// Its streams carry event ids and can be resumed.
     pub(crate) resumable: bool,
-    /// Percent of resumed streams that end at once without an event.
+    /// The percentage of resumed streams that end at once without an event.
     pub(crate) empty: u64,
-    /// Percent of messages at which it forgets its sessions.
+    /// The percentage of messages at which it forgets its sessions.
     pub(crate) amnesia: u64,
-    /// Percent of tool calls that ask the client something.
+    /// The percentage of tool calls that ask the client a question.
     pub(crate) asks: u64,
-    /// Percent of events that are sent twice.
+    /// The percentage of events that it sends twice.
     pub(crate) echoes: u64,
-    /// It closes streams that listen after so long, again and again.
+    /// It closes every listening stream after this long.
     pub(crate) closes: Option<u64>,
-    /// What it tells those whose stream it closes: when to come back.
+    /// The reconnection time that it sends before it closes a stream.
     pub(crate) retry: Option<u64>,
     /// How it refuses a message at the URL of its stream.
     pub(crate) refusal: u16,
     pub(crate) endpoint: Endpoint,
-    /// How it says that a session is gone.
+    /// How it reports an unknown session.
     pub(crate) gone: Gone,
-    /// Its load balancer wants a cookie back.
+    /// Its load balancer requires its cookie.
     pub(crate) sticky: bool,
-    /// The version of the protocol that it speaks.
+    /// Its protocol version.
     pub(crate) version: &'static str,
-    /// It says when its tools change.
+    /// It declares that it reports changes of its tools.
     pub(crate) announces: bool,
+    /// How it answers an unknown method.
+    pub(crate) unknown: Unknown,
+    /// It refuses the version of the first `server/discover`.
+    pub(crate) picky: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,40 +53,66 @@ pub(crate) enum Kind {
     Streamable,
     /// HTTP+SSE of 2024-11-05.
     Sse,
+    /// 2026-07-28.
+    Modern,
     /// No MCP server at all.
     Nothing,
 }
 
-/// Where it is.
+/// How a legacy Streamable HTTP server answers `server/discover`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    /// Like any message without a session.
+    Sessionless,
+    /// With a JSON-RPC error and this status.
+    Error(u16),
+    /// With a page and this status.
+    Page(u16),
+    /// With an empty result.
+    Empty,
+}
+
+const UNKNOWNS: [Unknown; 8] = [
+    Unknown::Sessionless,
+    Unknown::Sessionless,
+    Unknown::Error(200),
+    Unknown::Error(400),
+    Unknown::Page(404),
+    Unknown::Page(500),
+    Unknown::Empty,
+    Unknown::Empty,
+];
+
+/// The location of its endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Root,
     Folder,
-    /// In a folder of which it does not know.
+    /// In a folder whose name a gateway strips.
     Stripped,
 }
 
-/// What an HTTP+SSE server says of its endpoint.
+/// How an HTTP+SSE server names its endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Endpoint {
-    /// Where it is, after so long.
+    /// Correctly, after this long.
     After(u64),
     Never,
-    /// Something else first.
+    /// After another message.
     Late,
-    /// That it is elsewhere.
+    /// On another origin.
     Foreign,
 }
 
-/// How a Streamable HTTP server says that it does not know a session.
+/// How a Streamable HTTP server reports an unknown session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gone {
     Status(u16),
-    /// With a success, and an error of JSON-RPC in it.
+    /// With a success status and a JSON-RPC error.
     Answered,
 }
 
-/// The words that go with it.
+/// The text of that error.
 pub(crate) const GONE: &str = "Session not found";
 
 const GONES: [Gone; 8] = [
@@ -104,8 +134,9 @@ const REFUSALS: [u16; 12] = [404, 404, 405, 405, 405, 400, 400, 406, 415, 501, 4
 impl Habits {
     pub(crate) fn of(dice: &mut Dice) -> Self {
         let kind = match dice.between(0, 19) {
-            0..=10 => Kind::Streamable,
-            11..=18 => Kind::Sse,
+            0..=7 => Kind::Streamable,
+            8..=12 => Kind::Sse,
+            13..=18 => Kind::Modern,
             _ => Kind::Nothing,
         };
         Self {
@@ -134,23 +165,25 @@ impl Habits {
             sticky: dice.chance(20),
             version: dice.pick(&VERSIONS, "2025-11-25"),
             announces: dice.chance(30),
+            unknown: dice.pick(&UNKNOWNS, Unknown::Sessionless),
+            picky: dice.chance(10),
         }
     }
 
     pub(crate) fn speaks(&self) -> Transport {
         match self.kind {
-            Kind::Streamable => Transport::StreamableHttp,
+            Kind::Streamable | Kind::Modern => Transport::StreamableHttp,
             Kind::Sse => Transport::Sse,
             Kind::Nothing => Transport::Auto,
         }
     }
 
-    /// What it says of itself in the answer to `initialize`.
+    /// Its capabilities in the answer to `initialize`.
     pub(crate) fn capabilities(&self) -> Value {
         if self.announces { json!({"tools": {"listChanged": true}}) } else { json!({}) }
     }
 
-    /// The path that the user was told.
+    /// The path in the user's URL.
     pub(crate) fn path(&self) -> &'static str {
         match self.place {
             Place::Root => "/mcp",
@@ -158,7 +191,7 @@ impl Habits {
         }
     }
 
-    /// Where messages of HTTP+SSE really go, without the session.
+    /// The real path for messages of HTTP+SSE, without the session.
     pub(crate) fn desk(&self) -> &'static str {
         match self.place {
             Place::Root => "/messages",

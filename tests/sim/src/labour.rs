@@ -1,15 +1,15 @@
-//! The work of the simulated server for its streams: notifications, progress,
-//! questions, polling, and the answer.
+//! The work of the simulated server for its streams: notifications, progress, questions,
+//! polling, and the answer. Requests arrive in `streamable`, `channel` and `modern`.
 
 use crate::server::{Effect, Frame, Server};
 use crate::stream::{Form, Stream, Work, event};
 use crate::weather::LONGEST;
 use serde_json::json;
 
-const QUESTIONS: [&str; 3] = ["sampling/createMessage", "roots/list", "ping"];
+const QUESTIONS: [&str; 4] = ["sampling/createMessage", "roots/list", "elicitation/create", "ping"];
 
 impl Server {
-    /// Goes on with the work of a stream.
+    /// Continues the work of a stream.
     pub(crate) fn wake(&mut self, key: u64) {
         let Some(stream) = self.streams.get_mut(&key) else { return };
         let withdraws = stream.work.contains(&Work::Withdraw);
@@ -27,7 +27,11 @@ impl Server {
             | Work::Hangup
             | Work::Answer
             | Work::Endpoint
-            | Work::Accept => 1,
+            | Work::Accept
+            | Work::Acknowledge
+            | Work::Change
+            | Work::Update
+            | Work::Conclude => 1,
         };
         self.work(key, work);
         self.effects.push(Effect::Wake(key, pause));
@@ -44,6 +48,10 @@ impl Server {
             Work::Hangup => self.hang_up(key),
             Work::Answer => self.answer(key),
             Work::Endpoint => self.name_endpoint(key),
+            Work::Acknowledge => self.acknowledge(key),
+            Work::Change => self.change(key),
+            Work::Update => self.update(key),
+            Work::Conclude => self.conclude(key),
             Work::Accept => {
                 let post = self.streams.get_mut(&key).and_then(|stream| stream.post.take());
                 post.into_iter().for_each(|call| self.accept(call));
@@ -53,7 +61,7 @@ impl Server {
 
     pub(crate) fn notify(&mut self, key: u64) {
         let filler = "x".repeat(if self.large { 100_000 } else { 0 });
-        let params = format!(r#"{{"s":{key},"q":{},"f":"{filler}"}}"#, self.new_number());
+        let params = format!(r#"{{"level":"info","s":{key},"q":{},"f":"{filler}"}}"#, self.new_number());
         self.unasked(key, format!(r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{params}}}"#));
     }
 
@@ -67,7 +75,8 @@ impl Server {
         self.say(key, text);
     }
 
-    /// Questions keep requests open; there is an end to them.
+    /// Asks the client a question. The number of questions is limited, since each keeps a
+    /// request open.
     fn ask(&mut self, key: u64) {
         if self.questions == 0 {
             return;
@@ -82,7 +91,7 @@ impl Server {
         self.unasked(key, format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{}}}}"#));
     }
 
-    /// The question is no longer open, or the client has been quick.
+    /// Withdraws a question, unless it has its answer.
     fn withdraw(&mut self, key: u64) {
         let Some(id) = self.streams.get_mut(&key).and_then(|stream| stream.awaits.take()) else { return };
         let params = format!(r#"{{"requestId":{id}}}"#);
@@ -105,6 +114,10 @@ impl Server {
         let Some(stream) = self.streams.get_mut(&key) else { return };
         let Some(asked) = stream.request.clone() else { return };
         stream.over = true;
+        if let Some(rounds) = asked.asks {
+            let text = self.inquire(&asked, rounds);
+            return self.deliver(key, &text);
+        }
         let (form, reader, session) = (stream.form, stream.reader, stream.session.clone());
         let filler = "y".repeat(if self.large { self.dice.pick(&[0, 150_000, LONGEST], 0) } else { 0 });
         let number = self.ledger.make(&asked.id, asked.n);
@@ -113,8 +126,7 @@ impl Server {
             json!({"jsonrpc": "2.0", "id": asked.id, "error": {"code": -32050, "message": "no", "data": {"r": number}}})
         } else {
             let (version, able) = (self.habits.version, self.habits.capabilities());
-            let result =
-                json!({"n": asked.n, "r": number, "protocolVersion": version, "capabilities": able, "f": filler});
+            let result = json!({"resultType": "complete", "n": asked.n, "r": number, "protocolVersion": version, "capabilities": able, "f": filler});
             json!({"jsonrpc": "2.0", "id": asked.id, "result": result})
         };
         let elsewhere = self.elsewhere(&session);
@@ -132,14 +144,14 @@ impl Server {
         }
     }
 
-    /// Some servers answer now and then on the listening stream.
+    /// Some servers sometimes answer on the listening stream.
     fn elsewhere(&mut self, session: &str) -> Option<u64> {
         let wrong = self.dice.chance(3);
         let listens = |stream: &Stream| stream.listens() && stream.session == session && stream.reader.is_some();
         self.streams.iter().find(|(_, stream)| wrong && listens(stream)).map(|(key, _)| *key)
     }
 
-    /// Says something on a stream, now or when it is resumed.
+    /// Sends a message on a stream, now or when the client resumes it.
     pub(crate) fn say(&mut self, key: u64, data: String) {
         let Some(stream) = self.streams.get(&key) else { return };
         let id = (stream.form == Form::Resumable).then(|| format!("{key}/{}", stream.said.len()));

@@ -1,8 +1,8 @@
 //! The deterministic simulator: the real [`Proxy`](mcp_proxy_core::Proxy)
 //! between a simulated client, server and network, on virtual time and seeded
-//! dice. A reference model knows what is owed to whom; it is asked after every
-//! step (safety) and at the end (liveness). The same seed gives the same run,
-//! so a failure is told by its seed and played again with a log.
+//! dice. A reference model knows every open request, and checks the run after every step
+//! (safety) and at the end (liveness). The same seed gives the same run, so a failure is
+//! reported by its seed and replayed with a log.
 
 mod caller;
 mod calls;
@@ -17,6 +17,7 @@ mod ledger;
 mod luck;
 mod manners;
 mod model;
+mod modern;
 mod network;
 mod respond;
 mod restart;
@@ -39,7 +40,7 @@ pub use run::{Failure, Size, Stats};
 pub use tape::Recording;
 use trace::Trace;
 
-/// Plays a seed and, if it fails, looks for a smaller run that fails too.
+/// Runs a seed. If it fails, looks for a smaller run that also fails.
 ///
 /// # Errors
 /// The smallest failing run that was found, with its log.
@@ -47,7 +48,7 @@ pub fn check(seed: u64) -> Result<Stats, Box<Failure>> {
     checked(Chance::Seed(seed))
 }
 
-/// The same for a run whose dice are these bytes, as far as they go.
+/// The same for a run whose dice are these bytes, as long as they last.
 ///
 /// # Errors
 /// The smallest failing run that was found, with its log.
@@ -55,13 +56,13 @@ pub fn check_bytes(bytes: &[u8]) -> Result<Stats, Box<Failure>> {
     checked(Chance::Bytes(bytes))
 }
 
-/// Plays a seed and returns its recording.
+/// Runs a seed and returns the recording.
 #[must_use]
 pub fn record(seed: u64, size: Size) -> Option<Recording> {
     run::record(Chance::Seed(seed), size)
 }
 
-/// Plays a seed in that size and returns its log.
+/// Runs a seed with this size and returns the log.
 #[must_use]
 pub fn replay(seed: u64, size: Size) -> String {
     match run(Chance::Seed(seed), size, Trace::on()) {

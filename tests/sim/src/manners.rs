@@ -1,5 +1,5 @@
-//! The manners of a client that speaks HTTP, and what the machine was told to
-//! keep for such a client. What it says is in `client`.
+//! The behaviour of an HTTP client, and the machine's limits for such a client. The
+//! client's messages are in `client`.
 
 use crate::dice::Dice;
 use http::HeaderValue;
@@ -9,23 +9,23 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub(crate) struct Manners {
     pub(crate) keeps: Keeps,
-    /// How long after its session stands it opens a stream to listen.
+    /// How long after its session is open it opens a listening stream.
     pub(crate) listens: Vec<u64>,
-    /// The longest that it takes over a piece of a response.
+    /// The longest time that it takes to read a piece of a response.
     pub(crate) slowness: u64,
-    /// Percent of responses of which it does not read the end.
+    /// The percentage of responses whose end it does not read.
     pub(crate) harm: u64,
-    /// Percent of requests before which it asks for something that it must not.
+    /// The percentage of its requests before which it sends one that must be refused.
     pub(crate) faulty: u64,
-    /// When another machine takes over.
+    /// When another machine replaces the current one.
     pub(crate) restarts: Vec<u64>,
-    /// A lost session with the server is replaced.
+    /// The machine replaces a lost session with the server.
     pub(crate) recovers: bool,
     /// How long the machine lets a response wait for the answer.
     pub(crate) hold: u64,
 }
 
-/// What the machine keeps for the client, at most.
+/// The limits on what the machine keeps for the client.
 #[derive(Debug, Clone)]
 pub(crate) struct Keeps {
     pub(crate) open: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Keeps {
     pub(crate) bytes: usize,
 }
 
-/// What the machine calls the session.
+/// The id of the client's session.
 pub(crate) const SESSION: &str = "a-session-of-the-machine";
 
 impl Manners {

@@ -1,5 +1,6 @@
-//! The simulated network: one pipe per call, in order, with latency, random
-//! cuts into chunks, and a fate that was decided when the call began.
+//! The simulated network: one ordered pipe per call, with latency, random cuts into chunks,
+//! and at most one fault, chosen when the call begins. The contents of messages do not
+//! belong here.
 
 use crate::dice::{Chance, Dice, Owner};
 use crate::luck::Luck;
@@ -18,20 +19,20 @@ pub(crate) struct Network {
     pub(crate) luck: Luck,
 }
 
-/// The way back of one call.
+/// The pipe for the response of one call.
 #[derive(Debug)]
 struct Pipe {
     fate: Fate,
-    /// When the last piece arrives; none overtakes it.
+    /// When the last piece arrives; no later piece overtakes it.
     last: u64,
-    /// When something last arrived.
+    /// When the last byte arrived.
     active: u64,
-    /// Arrived, and not read by the machine.
+    /// Pieces that have arrived and that the machine has not read.
     arrived: VecDeque<Piece>,
     closed: bool,
 }
 
-/// What arrives at the machine.
+/// A piece that arrives at the machine.
 #[derive(Debug, Clone)]
 pub(crate) enum Piece {
     Head(u16, Headers),
@@ -40,40 +41,40 @@ pub(crate) enum Piece {
     Failed(CallError),
 }
 
-/// What becomes of a response that may have been silent for too long.
+/// What to do with a response that may have been silent for too long.
 #[derive(Debug)]
 pub(crate) enum Look {
     Again(u64),
     Cut(Piece),
 }
 
-/// What the network does to a call.
+/// The fault of a call, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     Fine,
     /// No connection.
     Refused(CallError),
-    /// The request is lost on the way.
+    /// The request never arrives.
     Lost,
     /// The request arrives twice; only the first response comes back.
     Doubled,
     /// The request arrives, the response does not.
     ResetBeforeHead(CallError),
-    /// The request arrives, nothing ever comes back, and nobody says so.
+    /// The request arrives, but nothing comes back, not even an error.
     Mute,
-    /// The connection breaks after so many bytes of the body.
+    /// The connection breaks after this many bytes of the body.
     Cut(u64, CallError),
-    /// The connection breaks after so long.
+    /// The connection breaks after this long.
     CutAfter(u64, CallError),
-    /// The body ends after so many bytes, as if it were whole.
+    /// The body ends after this many bytes, as if it were complete.
     HalfClose(u64),
-    /// Nothing arrives after so many bytes, and nobody says so.
+    /// After this many bytes nothing arrives, not even an error.
     Stall(u64),
 }
 
 const REFUSALS: [CallError; 5] =
     [CallError::Refused, CallError::Unresolved, CallError::ConnectTimeout, CallError::Tls, CallError::Denied];
-/// How a connection breaks that had been made; a chunk may be cut in two.
+/// How an established connection breaks; the break may cut a chunk in two.
 const BREAKS: [CallError; 2] = [CallError::Reset, CallError::Protocol];
 
 impl Network {
@@ -83,7 +84,7 @@ impl Network {
         Self { dice, latency, harm, idle_cut, pipes: BTreeMap::new(), luck }
     }
 
-    /// A call begins. Says what becomes of it, and how long its way is.
+    /// Begins a call. Returns its fault and its latency.
     pub(crate) fn begin(&mut self, call: CallId) -> (Fate, u64) {
         let fate = self.fate();
         self.pipes.insert(call, Pipe { fate, last: 0, active: 0, arrived: VecDeque::new(), closed: false });
@@ -116,7 +117,7 @@ impl Network {
         }
     }
 
-    /// The server sends; says when each piece arrives.
+    /// The server sends a frame. Returns its pieces and when each arrives.
     pub(crate) fn send(&mut self, now: u64, call: CallId, frame: Frame) -> Vec<(u64, Piece)> {
         let still = self.pipes.get(&call).is_some_and(|pipe| matches!(pipe.fate, Fate::Mute | Fate::Stall(0)));
         let pieces = match frame {
@@ -136,7 +137,7 @@ impl Network {
         out
     }
 
-    /// Cuts bytes into chunks, as far as the fate of the call lets them pass.
+    /// Cuts bytes into chunks, as far as the call's fault lets them pass.
     fn chunks(&mut self, call: CallId, bytes: &[u8]) -> Vec<Piece> {
         let Some(pipe) = self.pipes.get_mut(&call) else { return Vec::new() };
         let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
@@ -173,7 +174,7 @@ impl Network {
         }
     }
 
-    /// A response begins, or has been silent; says when to look at it again.
+    /// A response begins, or has been silent. Returns when to check it again.
     pub(crate) fn look(&mut self, now: u64, call: CallId) -> Option<Look> {
         let (idle, pipe) = (self.idle_cut?, self.pipes.get_mut(&call)?);
         if now < pipe.active + idle {
@@ -183,7 +184,7 @@ impl Network {
         Some(Look::Cut(if self.dice.chance(50) { Piece::End } else { Piece::Failed(CallError::Reset) }))
     }
 
-    /// The calls that have something for the machine.
+    /// The calls that have bytes for the machine.
     pub(crate) fn readable(&self) -> Vec<CallId> {
         self.pipes.iter().filter(|(_, pipe)| !pipe.arrived.is_empty()).map(|(call, _)| *call).collect()
     }
@@ -205,7 +206,7 @@ impl Network {
     }
 }
 
-/// Takes up to `wanted` from what is left.
+/// Takes up to `wanted` from `left`.
 fn spend(left: &mut u64, wanted: u64) -> u64 {
     let spent = wanted.min(*left);
     *left -= spent;

@@ -1,6 +1,6 @@
-//! What the machine says in the exchanges of an HTTP client: held against what
-//! was asked, handed to the model, and put on its way to the client, who reads
-//! it in its own time.
+//! The machine's responses to an HTTP client: this module compares them with the requests,
+//! passes their messages to the model, and sends them to the client, which reads them at its
+//! own pace. The requests are in `visit`.
 
 use crate::caller::{Connection, Heard, Reading, Sent};
 use crate::client::Claim;
@@ -30,8 +30,7 @@ impl World {
         }
     }
 
-    /// The machine does what an exchange asks for: its claims count, and its story
-    /// begins.
+    /// The machine granted a request: the model gets its claims, and its story begins.
     pub(crate) fn grant(&mut self, id: ExchangeId) {
         let Some(exchange) = self.exchanges.live.get_mut(&id) else { return };
         let claims = std::mem::take(&mut exchange.asked.claims);
@@ -86,7 +85,7 @@ impl World {
         }
     }
 
-    /// A body is one message: the answer to `initialize`, or a refusal.
+    /// Reads a body that is one message: the answer to `initialize`, or a refusal.
     fn body(&mut self, id: ExchangeId, bytes: &[u8]) -> Vec<Heard> {
         let text = String::from_utf8_lossy(bytes).into_owned();
         let Some(exchange) = self.exchanges.live.get_mut(&id) else { return Vec::new() };
@@ -138,7 +137,7 @@ impl World {
         heard
     }
 
-    /// Nothing that was said in the story of an exchange can have been forgotten.
+    /// Whether the machine must still have every event of an exchange's story.
     fn remembers_all(&self, id: ExchangeId) -> bool {
         let story = self.exchanges.live.get(&id).and_then(|exchange| self.stories.stories.get(&exchange.story?));
         let Some(caller) = &self.caller else { return false };
@@ -166,7 +165,7 @@ impl World {
         self.close_read(id);
     }
 
-    /// The session may be over.
+    /// Whether the session may be over.
     pub(crate) fn ending(&self) -> bool {
         self.left.is_some() || self.caller.as_ref().is_some_and(|caller| !caller.manners.recovers)
     }
@@ -221,7 +220,7 @@ impl World {
         }
     }
 
-    /// A response that was read to its end must have brought everything.
+    /// Checks that a response that was read to its end has brought everything.
     fn close_read(&mut self, id: ExchangeId) {
         let Some(caller) = &mut self.caller else { return };
         if !caller.connections.get(&id).is_some_and(Connection::read_to_the_end) {
@@ -235,7 +234,7 @@ impl World {
         }
     }
 
-    /// After the exit, what was said still leaves.
+    /// After the exit, the client reads the bytes that were already sent.
     pub(crate) fn read_the_rest(&mut self) {
         if self.caller.is_none() {
             return;

@@ -1,12 +1,12 @@
-//! Another machine takes over: the first is thrown away, with all its calls and
-//! exchanges, and a second is made from what was kept of the session. The calls
-//! of each have numbers of their own.
+//! Another machine takes over: the world drops the first one with all its calls and
+//! exchanges, and makes a second one from the last snapshot. Each machine numbers its own
+//! calls, so this module maps the numbers.
 
 use crate::caller::Reading;
 use crate::world::World;
 use mcp_proxy_core::{CallId, ClientTransport, HttpTransport, Input, Proxy, Sink, Time};
 
-/// No machine makes so many calls.
+/// More calls than any machine makes.
 const CALLS: u64 = 1 << 40;
 
 impl World {
@@ -38,17 +38,17 @@ impl World {
         }
     }
 
-    /// What a call of the machine of now is called in the world.
+    /// The world's id for a call of the current machine.
     pub(crate) fn outside(&self, call: CallId) -> CallId {
         CallId(call.0 + self.machine * CALLS)
     }
 
-    /// The same the other way round; nothing for a call of another machine.
+    /// The current machine's id for a call of the world; `None` for another machine's call.
     pub(crate) fn inside(&self, call: CallId) -> Option<CallId> {
         (call.0 / CALLS == self.machine).then_some(CallId(call.0 % CALLS))
     }
 
-    /// A fact as the machine of now knows it, if it is one of its own.
+    /// A fact with the current machine's ids; `None` if it concerns another machine.
     pub(crate) fn fact<'a>(&self, input: Input<'a>) -> Option<Input<'a>> {
         Some(match input {
             Input::Head(call, parts) => Input::Head(self.inside(call)?, parts),

@@ -1,4 +1,5 @@
-//! One run from its chances: how much happens in it, and what came of it.
+//! One run: its size, its result, and the smaller runs to try if it fails. The events of
+//! a run are in `world`; the same chance and size always give the same run.
 
 use crate::dice::Chance;
 use crate::habit::Kind;
@@ -10,8 +11,7 @@ use std::fmt;
 use std::ops::AddAssign;
 use std::str::FromStr;
 
-/// What happens in a run: the n-th request of the client, fault of the network
-/// and fault of the server, if its bit is set.
+/// The size of a run. The n-th request or fault happens if its bit is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
     /// Requests of the client.
@@ -49,7 +49,7 @@ impl FromStr for Size {
 }
 
 impl Size {
-    /// Runs in which less happens: many things at once first, then one by one.
+    /// Smaller runs: without many requests or faults at first, then without single ones.
     pub(crate) fn smaller(self) -> Vec<Self> {
         let network = without(self.network).map(|network| Self { network, ..self });
         let server = without(self.server).map(|server| Self { server, ..self });
@@ -59,37 +59,40 @@ impl Size {
     }
 }
 
-/// Without all bits, the upper half of them, or one of them.
+/// The set without all bits, without the upper half of them, or without one.
 fn without(bits: u64) -> impl Iterator<Item = u64> {
     let half = bits.checked_ilog2().map_or(0, |top| (1_u64 << (top / 2 + 1)) - 1);
     let ones = (0..u64::BITS).map(move |bit| bits & !(1 << bit));
     [0, bits & half].into_iter().chain(ones).filter(move |fewer| *fewer != bits)
 }
 
-/// What runs amounted to.
+/// The totals of many runs.
 #[derive(Debug, Default)]
 pub struct Stats {
-    /// Runs with a Streamable HTTP server, an HTTP+SSE server, and none.
-    pub servers: [u64; 3],
+    /// Runs with a Streamable HTTP server, an HTTP+SSE server, a modern server, and none.
+    pub servers: [u64; 4],
     /// Requests of the client.
     pub requests: u64,
-    /// Those that the server answered.
+    /// Requests that the server answered.
     pub served: u64,
     /// Calls of the machine.
     pub calls: u64,
     /// Faults of network, server and an HTTP client's connections.
     pub faults: u64,
-    /// Runs with a client that speaks HTTP, its exchanges, those of them whose
-    /// response was nothing but the answer, how often it came back for the rest of
-    /// a stream, and how often to another machine.
+    /// For HTTP clients: the runs, the exchanges, the responses that were one JSON answer,
+    /// the returns for the rest of a stream, and those of them to another machine.
     pub http: [u64; 5],
     /// Virtual milliseconds.
     pub lasted: u64,
+    /// Runs with a client of 2026-07-28, how many of its requests were answered by
+    /// questions, how many it repeated, and how many of those the server answered.
+    pub modern: [u64; 4],
 }
 
 impl AddAssign for Stats {
     fn add_assign(&mut self, other: Self) {
         self.servers.iter_mut().zip(other.servers).for_each(|(sum, more)| *sum += more);
+        self.modern.iter_mut().zip(other.modern).for_each(|(sum, more)| *sum += more);
         self.http.iter_mut().zip(other.http).for_each(|(sum, more)| *sum += more);
         self.requests += other.requests;
         self.served += other.served;
@@ -101,12 +104,26 @@ impl AddAssign for Stats {
 
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { servers: [streamable, sse, none], requests, served, calls, faults, http, lasted } = self;
-        writeln!(f, "{streamable} Streamable HTTP, {sse} HTTP+SSE, {none} without a server")?;
+        let Self {
+            servers: [streamable, sse, modern, none],
+            requests,
+            served,
+            calls,
+            faults,
+            http,
+            lasted,
+            modern: modern_clients,
+        } = self;
+        writeln!(f, "{streamable} Streamable HTTP, {sse} HTTP+SSE, {modern} modern, {none} without a server")?;
         let [clients, exchanges, whole, resumptions, restarts] = http;
         writeln!(
             f,
             "{clients} HTTP clients, {exchanges} exchanges ({whole} with nothing but the answer), {resumptions} resumptions, {restarts} restarts of the machine"
+        )?;
+        let [clients, parked, repeated, concluded] = modern_clients;
+        writeln!(
+            f,
+            "{clients} modern clients, {parked} requests answered by questions, {repeated} repeated, {concluded} of them answered"
         )?;
         let hours = lasted / 3_600_000;
         write!(f, "{requests} requests ({served} served), {calls} calls, {faults} faults, {hours} virtual hours")
@@ -120,9 +137,9 @@ pub struct Failure {
     pub seed: u64,
     /// Its size.
     pub size: Size,
-    /// The rules that were broken.
+    /// The broken rules.
     pub reasons: Vec<String>,
-    /// What happened.
+    /// The log.
     pub log: String,
 }
 
@@ -134,7 +151,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Plays one run and records it.
+/// Runs once and records.
 pub(crate) fn record(chance: Chance<'_>, size: Size) -> Option<Recording> {
     let weather = Weather::of(chance);
     let mut world = World::new(chance, size, &weather, Trace::off())?;
@@ -143,10 +160,10 @@ pub(crate) fn record(chance: Chance<'_>, size: Size) -> Option<Recording> {
     world.tape.recording()
 }
 
-/// Plays one run.
+/// Runs once.
 ///
 /// # Errors
-/// If a rule was broken.
+/// If the run broke a rule.
 pub(crate) fn run(chance: Chance<'_>, size: Size, trace: Trace) -> Result<(Stats, String), Box<Failure>> {
     let weather = Weather::of(chance);
     let Some(mut world) = World::new(chance, size, &weather, trace) else { return Ok(Default::default()) };
@@ -158,7 +175,7 @@ pub(crate) fn run(chance: Chance<'_>, size: Size, trace: Trace) -> Result<(Stats
         return Err(Box::new(Failure { seed: chance.seed(), size, reasons: world.model.reproaches, log }));
     }
     let kind = world.server.habits.kind;
-    let servers = [Kind::Streamable, Kind::Sse, Kind::Nothing].map(|one| u64::from(one == kind));
+    let servers = [Kind::Streamable, Kind::Sse, Kind::Modern, Kind::Nothing].map(|one| u64::from(one == kind));
     let caller = world.caller.as_ref();
     let resumptions = caller.map_or(0, |caller| caller.resumptions);
     let stats = Stats {
@@ -169,6 +186,7 @@ pub(crate) fn run(chance: Chance<'_>, size: Size, trace: Trace) -> Result<(Stats
         calls: world.calls.started,
         faults: world.network.luck.struck + world.server.luck.struck + caller.map_or(0, |caller| caller.luck.struck),
         lasted: world.now,
+        modern: [u64::from(weather.modern), world.model.rounds[0], world.model.rounds[1], world.model.rounds[2]],
     };
     Ok((stats, log))
 }

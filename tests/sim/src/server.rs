@@ -1,11 +1,12 @@
-//! The simulated server: its front desk, its bad moods, and what both kinds of
-//! it have in common. What it does for each transport is in `streamable` and
-//! `channel`, the work for a request in `labour`.
+//! The simulated server: it receives requests and sometimes refuses them at random. This
+//! module has what all transports share; `streamable`, `channel` and `modern` have the rest,
+//! and `labour` the work for a request.
 
 use crate::dice::{Chance, Dice, Owner};
 use crate::habit::{Habits, Kind};
 use crate::ledger::Ledger;
 use crate::luck::Luck;
+use crate::modern::Round;
 use crate::stream::{Form, Stream};
 use crate::weather::Weather;
 use bytes::Bytes;
@@ -20,7 +21,7 @@ pub(crate) struct Server {
     pub(crate) habits: Habits,
     pub(crate) large: bool,
     harm: u64,
-    /// The machine gives cookies back.
+    /// The machine sends cookies back.
     cookies: bool,
     pub(crate) luck: Luck,
     pub(crate) sessions: BTreeSet<String>,
@@ -28,15 +29,19 @@ pub(crate) struct Server {
     issued: u64,
     pub(crate) ledger: Ledger,
     pub(crate) effects: Vec<Effect>,
-    /// Questions that the client may still be asked.
+    /// How many more questions the server may ask.
     pub(crate) questions: u64,
+    /// Results that asked for input, and whose requests must come again.
+    pub(crate) rounds: Vec<Round>,
+    /// The client answers such questions itself.
+    pub(crate) client_repeats: bool,
 }
 
-/// What follows from a request or from work.
+/// An effect of a request, or of work.
 #[derive(Debug)]
 pub(crate) enum Effect {
     Send(CallId, Frame),
-    /// Go on with this stream after so long.
+    /// Continue this stream after this long.
     Wake(u64, u64),
 }
 
@@ -51,8 +56,8 @@ pub(crate) enum Frame {
 
 pub(crate) type Headers = Vec<(&'static str, String)>;
 
-/// A response of a bad mood: status and header. `true`: the request may have
-/// been carried out all the same.
+/// A random refusal: status and header. `true`: the server may still have executed the
+/// request.
 type Mood = (u16, Option<(&'static str, &'static str)>, bool);
 
 const MOODS: [Mood; 18] = [
@@ -76,7 +81,7 @@ const MOODS: [Mood; 18] = [
     (302, Some(("location", "https://elsewhere.test/")), false),
 ];
 const MOST_QUESTIONS: u64 = 30;
-/// What the load balancer wants back.
+/// The cookie of the load balancer.
 pub(crate) const COOKIE: &str = "lb=7";
 pub(crate) const PAGE: &str = "<html>no</html>";
 
@@ -95,6 +100,8 @@ impl Server {
             ledger: Ledger::default(),
             effects: Vec::new(),
             questions: MOST_QUESTIONS,
+            rounds: Vec::new(),
+            client_repeats: weather.modern,
         }
     }
 
@@ -110,11 +117,12 @@ impl Server {
         match self.habits.kind {
             Kind::Streamable => self.streamable(call, request, &message),
             Kind::Sse => self.http_sse(call, request, &message),
+            Kind::Modern => self.modern(call, request, &message),
             Kind::Nothing => self.reply(call, 404, PAGE),
         }
     }
 
-    /// Once a session stands, the machine knows the cookie.
+    /// Checks that the machine sends the cookie once a session is open.
     fn look_at_cookie(&mut self, request: &Request<Bytes>) {
         let known = request.headers().contains_key("mcp-session-id") || request.uri().query().is_some();
         if self.habits.sticky && self.cookies && known && header(request, "cookie") != COOKIE {
@@ -122,7 +130,7 @@ impl Server {
         }
     }
 
-    /// Nobody reads that exchange any more.
+    /// Nobody reads this exchange any longer.
     pub(crate) fn gone(&mut self, call: CallId) {
         let reads = |stream: &&Stream| stream.reader == Some(call) && stream.form == Form::Channel;
         let ended: Vec<String> = self.streams.values().filter(reads).map(|stream| stream.session.clone()).collect();
@@ -137,7 +145,7 @@ impl Server {
         self.issued
     }
 
-    /// Refuses; the body may be empty, an error or a page.
+    /// Refuses a request; the body may be empty, an error or a page.
     fn bad_mood(&mut self, call: CallId, message: &Value, (status, extra, may_run): Mood) {
         if may_run && self.dice.chance(50) {
             self.ledger.done(call, message);
@@ -152,8 +160,7 @@ impl Server {
         self.finish(call, body.into_bytes());
     }
 
-    /// A body that refuses a message in JSON-RPC, with these words and without
-    /// naming it.
+    /// A JSON-RPC error that refuses a message with this text, and has no id.
     pub(crate) fn refusal(&mut self, message: &Value, words: &str) -> String {
         let id = message.get("id").unwrap_or(&Value::Null);
         let number = self.ledger.make(id, crate::ledger::number(message));
@@ -174,7 +181,7 @@ impl Server {
         self.effects.push(Effect::Send(call, Frame::End));
     }
 
-    /// A whole response. Some say how long it is.
+    /// Sends a whole response. Some responses announce their length.
     pub(crate) fn reply(&mut self, call: CallId, status: u16, body: &str) {
         let mut headers = vec![("content-type", "application/json".to_owned())];
         if self.dice.chance(50) {
@@ -184,7 +191,7 @@ impl Server {
         self.finish(call, body.into());
     }
 
-    /// A message that wants no answer.
+    /// A message that needs no answer.
     pub(crate) fn told(&mut self, message: &Value) {
         match message.get("method") {
             Some(method) if method == "notifications/cancelled" => {
@@ -195,7 +202,7 @@ impl Server {
         }
     }
 
-    /// The client cancelled; good servers stop, others answer all the same.
+    /// The client cancelled: good servers stop, others answer anyway.
     fn cancelled(&mut self, id: &Value) {
         if self.dice.chance(50) {
             return;
@@ -217,7 +224,7 @@ impl Server {
         }
     }
 
-    /// Now and then all sessions are forgotten; their streams may not notice.
+    /// Sometimes forgets all sessions; their streams may stay open.
     pub(crate) fn maybe_forget(&mut self) {
         if !self.dice.chance(self.habits.amnesia) || self.sessions.is_empty() || !self.luck.strikes() {
             return;

@@ -1,5 +1,6 @@
-//! The machine's side of the world: carries out what the machine asks for as a
-//! shell would, reads for it what has arrived, and tells the model everything.
+//! The machine's side of the world: carries out the machine's outputs as a shell would,
+//! passes it what has arrived, and reports everything to the model. The client's side is in
+//! `world`.
 
 use crate::ledger::second;
 use crate::network::{Fate, Look, Piece};
@@ -11,11 +12,11 @@ use http::{Request, Response};
 use mcp_proxy_core::{Blame, CallError, CallId, ExchangeId, Input, Note, Output, Side, Sink, Source, Time};
 use serde_json::Value;
 
-/// What an HTTP client is told when its session was replaced.
+/// The notification that an HTTP client may get after its session was replaced.
 const CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
 
 impl World {
-    /// Carries what the server has done into the network and the future.
+    /// Sends the server's output through the network, and plans its next events.
     pub(crate) fn serve(&mut self) {
         for effect in std::mem::take(&mut self.server.effects) {
             match effect {
@@ -42,7 +43,7 @@ impl World {
         self.read_pipes();
     }
 
-    /// The network closes what is silent for too long.
+    /// The network closes a response that was silent for too long.
     pub(crate) fn look(&mut self, call: CallId) {
         match self.network.look(self.now, call) {
             None => {}
@@ -51,7 +52,7 @@ impl World {
         }
     }
 
-    /// The machine reads what has arrived, as far as it wants to.
+    /// The machine reads the bytes that have arrived, as far as it wants to.
     pub(crate) fn read_pipes(&mut self) {
         for call in self.network.readable() {
             while self.network.next_is_head(call) || self.wants(call) {
@@ -101,7 +102,7 @@ impl World {
 
     // ----- the machine -------------------------------------------------------------
 
-    /// The machine would read from that call.
+    /// Whether the machine wants to read from this call.
     pub(crate) fn wants(&self, call: CallId) -> bool {
         self.inside(call).is_some_and(|call| self.proxy.wants(Source::Call(call)))
     }
@@ -158,7 +159,7 @@ impl World {
         self.client_reads(&value);
     }
 
-    /// The client reads a message.
+    /// The client reads this message.
     pub(crate) fn client_reads(&mut self, value: &Value) {
         let waited = self.client.pause().is_none();
         if let Some((pause, answer)) = self.client.read(value) {
@@ -199,7 +200,7 @@ impl World {
         self.requests.insert(call, request);
     }
 
-    /// The request leaves in two pieces and arrives.
+    /// Plans how a request leaves in two pieces and arrives.
     fn upload(&mut self, call: CallId, way: u64, bytes: usize) {
         self.plan(way / 2, Happening::Uploaded(call, bytes / 2));
         self.plan(way, Happening::Uploaded(call, bytes - bytes / 2));
@@ -215,7 +216,7 @@ impl World {
         self.plan(delay, Happening::Notice(call));
     }
 
-    /// After the exit, no fact may matter.
+    /// Checks that no fact has an effect after the exit.
     pub(crate) fn knock_once_more(&mut self) {
         self.tell(Input::Tick);
         self.tell(Input::Bytes(Side::Client, b"{\"id\":1,\"method\":\"tools/call\"}\n"));
@@ -229,7 +230,7 @@ impl World {
     }
 }
 
-/// A fact for a reader.
+/// A fact as text for the log.
 fn shown(input: &Input<'_>) -> String {
     match input {
         Input::Bytes(_, bytes) => format!("client {:?}", String::from_utf8_lossy(bytes)),

@@ -1,7 +1,7 @@
-//! The streams of the machine to an HTTP client, as stories: each is told in
-//! one exchange after another, of which the client has read more or less. What
-//! is told again must have been told before, in this very story, after the
-//! place from which the client asked for it.
+//! The streams of the machine to an HTTP client, as stories: one exchange after another
+//! carries a story, and the client reads more or less of each. A replayed event must have
+//! been sent before, in the same story, after the place that the client named. Statuses and
+//! heads are in `exchange`.
 
 use crate::event::Event;
 use crate::exchange::{Exchange, Purpose};
@@ -11,40 +11,40 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Default)]
 pub(crate) struct Stories {
     pub(crate) stories: BTreeMap<u64, Story>,
-    /// By the id of an event, its story and how much of it had been told then.
+    /// By the id of an event: its story, and its place there.
     places: BTreeMap<String, (u64, usize)>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Story {
-    /// It carries what the server says unasked.
+    /// It carries the server's unsolicited messages.
     pub(crate) listens: bool,
     told: Vec<String>,
-    /// Requests to which no answer was told.
+    /// Requests whose answers the machine has not sent.
     awaits: BTreeSet<String>,
-    /// Requests to which the client has seen no answer.
+    /// Requests whose answers the client has not read.
     pub(crate) wants: BTreeSet<String>,
-    /// Requests whose answers the client does not wait for any more.
+    /// Requests for whose answers the client no longer waits.
     given_up: BTreeSet<String>,
-    /// The ids of the events that the client has seen.
+    /// The ids of the events that the client has read.
     pub(crate) seen: Vec<String>,
-    /// The client waits for nothing in it any more, and the machine does not know.
+    /// The client no longer waits for it, and the machine does not know that.
     orphaned: bool,
-    /// The client has seen an answer in it.
+    /// The client has read an answer in it.
     pub(crate) concluded: bool,
-    /// The machine that tells it: the first, the second, ...
+    /// The number of the machine that sends it, from the first.
     pub(crate) machine: u64,
 }
 
-/// What an event is to its story.
+/// The role of an event in its story.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Told {
     Nothing,
     New(String),
-    /// It is an answer that the client does not wait for any more.
+    /// It is an answer for which the client no longer waits.
     TooLate,
     Again,
-    /// The answer to this request is lost.
+    /// It reports that the answer to this request is lost.
     Lost(String),
 }
 
@@ -55,7 +55,7 @@ impl Stories {
         self.stories.insert(key, story);
     }
 
-    /// Where the client is that has seen this event.
+    /// The story and the place of this event.
     pub(crate) fn place(&self, id: &str) -> Option<(u64, usize)> {
         self.places.get(id).copied()
     }
@@ -65,7 +65,7 @@ impl Stories {
         self.stories.iter().find(|(_, story)| story.wants.contains(id)).map(|(key, story)| (*key, story))
     }
 
-    /// The client waits for some answer.
+    /// Whether the client waits for any answer.
     pub(crate) fn wants(&self) -> bool {
         self.stories.values().any(|story| !story.wants.is_empty())
     }
@@ -78,7 +78,7 @@ impl Stories {
         }
     }
 
-    /// The machine tells an event. `whole`: it has forgotten nothing.
+    /// The machine sends an event. `whole`: the machine has forgotten no event.
     pub(crate) fn tell(&mut self, exchange: &mut Exchange, event: Event, whole: bool) -> Result<Told, String> {
         let wrong = |what: &str, event: &Event| Err(format!("{what}: {event:?}"));
         let Some(key) = exchange.story else { return wrong("no story", &event) };
@@ -89,7 +89,7 @@ impl Stories {
         };
         if data.is_empty() {
             let fresh = event.id.as_ref().is_some_and(|id| !self.places.contains_key(id));
-            // It begins a stream, or ends one on which nothing is awaited any more.
+            // It begins a stream, or ends one that owes no answer.
             if !fresh || (resumes && !story.listens && story.unfinished()) {
                 return wrong("an empty event", &event);
             }
@@ -141,13 +141,13 @@ impl Story {
         }
     }
 
-    /// The machine does not know the story any more.
+    /// The machine reports an answer as lost, since it no longer knows the story.
     fn lose(&mut self, data: &str, whole: bool) -> Result<Told, String> {
         let value = serde_json::from_str::<Value>(data).unwrap_or_default();
         let id = answered(&value).filter(|id| self.wants.contains(id) || self.given_up.contains(id));
         let honest = value.pointer("/error/data/delivered").is_some_and(|delivered| delivered == "maybe")
             && value.pointer("/error/data/retrySafe").is_some_and(|safe| *safe == false);
-        // Nothing is kept for those that do not wait.
+        // The machine keeps nothing for clients that do not wait.
         match id.filter(|id| honest && (!whole || self.given_up.contains(id))) {
             Some(id) => {
                 self.awaits.remove(&id);
@@ -157,7 +157,7 @@ impl Story {
         }
     }
 
-    /// The client reads a message of it; `false` if it has read it before.
+    /// The client reads a message of it. Returns `false` if it has read that before.
     pub(crate) fn read(&mut self, id: Option<&String>, value: &Value) -> Result<bool, String> {
         if let Some(id) = id {
             if self.seen.contains(id) {
@@ -174,28 +174,28 @@ impl Story {
         }
     }
 
-    /// There may be something in it that the client has to know: an answer, or a
-    /// question before the answer that it does not wait for any more.
+    /// Whether the client may need the rest of it: an answer, or a question before an
+    /// answer for which it no longer waits.
     pub(crate) fn matters(&self) -> bool {
         !self.wants.is_empty() || (!self.given_up.is_empty() && !self.concluded)
     }
 
-    /// The machine has not told everything.
+    /// The machine has not sent everything.
     pub(crate) fn unfinished(&self) -> bool {
         !self.awaits.is_empty()
     }
 
-    /// Nothing has been told, and something is to be.
+    /// The machine has sent nothing, and has something to send.
     pub(crate) fn not_begun(&self) -> bool {
         self.told.is_empty() && self.unfinished()
     }
 
-    /// The machine has told everything, and knows it.
+    /// The machine has sent everything, and knows that it has.
     pub(crate) fn over(&self) -> bool {
         !self.listens && !self.orphaned && !self.unfinished()
     }
 
-    /// Nobody will ever tell the client the rest.
+    /// The client will never get the rest. Returns the requests that it waits for.
     pub(crate) fn orphan(&mut self) -> BTreeSet<String> {
         self.orphaned = true;
         let wants = std::mem::take(&mut self.wants);
@@ -205,14 +205,14 @@ impl Story {
     }
 }
 
-/// The message is the machine's word that it has lost an answer.
+/// Whether the message is the machine's report that an answer is lost.
 fn says_lost(data: &str) -> bool {
     let value = serde_json::from_str::<Value>(data).unwrap_or_default();
     let says = |name: &str, word: Value| value.pointer(name) == Some(&word);
     says("/error/data/phase", "stream".into()) && says("/error/data/attempt", 0.into())
 }
 
-/// The request that a message answers.
+/// The id of the request that a message answers.
 pub(crate) fn answered(value: &Value) -> Option<String> {
     value.get("id").filter(|_| value.get("method").is_none()).map(Value::to_string)
 }

@@ -1,5 +1,5 @@
-//! A stream of the simulated server: what it has said under which event id,
-//! who reads it, and the work that is still to be done for it.
+//! A stream of the simulated server: its events and their ids, the exchange that reads it,
+//! and its remaining work. `labour` carries the work out.
 
 use crate::dice::Dice;
 use crate::habit::{Endpoint, Habits};
@@ -12,24 +12,35 @@ pub(crate) struct Stream {
     pub(crate) session: String,
     /// The exchange that carries it now.
     pub(crate) reader: Option<CallId>,
-    /// Everything said, by position; position is the event id.
+    /// Every message sent. Its position is the event id.
     pub(crate) said: Vec<String>,
     pub(crate) work: VecDeque<Work>,
-    /// The question that the client has to answer first.
+    /// The question that the client must answer before the work continues.
     pub(crate) awaits: Option<String>,
-    /// The request it answers; nothing for a listening stream.
+    /// The request that it answers; `None` for a listening stream.
     pub(crate) request: Option<Asked>,
-    /// The exchange that brought the request, if it carries no answer.
+    /// The subscription that it carries, at a modern server.
+    pub(crate) subscription: Option<Subscription>,
+    /// The exchange that brought the request, if it does not carry the answer.
     pub(crate) post: Option<CallId>,
     pub(crate) form: Form,
     pub(crate) over: bool,
 }
 
-/// A request that is to be answered.
+/// A request that needs an answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) id: Value,
     pub(crate) n: u64,
+    /// If set, a modern server answers with questions; counts the earlier rounds.
+    pub(crate) asks: Option<u64>,
+}
+
+/// A `subscriptions/listen`.
+#[derive(Debug)]
+pub(crate) struct Subscription {
+    pub(crate) id: Value,
+    pub(crate) filter: Value,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +51,7 @@ pub(crate) enum Form {
     Resumable,
     /// The stream of an HTTP+SSE session.
     Channel,
-    /// The work for one request, said on such a stream.
+    /// The work for one request; its messages go to such a stream.
     Job,
 }
 
@@ -52,15 +63,22 @@ pub(crate) enum Work {
     Progress,
     Comment,
     Ask,
-    /// Takes the last question back.
+    /// Withdraws the last question.
     Withdraw,
-    /// Closes the connection; the client may come back.
+    /// Closes the connection; the client may return.
     Hangup,
     Answer,
     /// Names the endpoint.
     Endpoint,
     /// Lets the POST return.
     Accept,
+    /// Acknowledges a subscription, or not.
+    Acknowledge,
+    /// Reports that a list or a resource has changed.
+    Change,
+    Update,
+    /// Ends a subscription with its answer.
+    Conclude,
 }
 
 impl Stream {
@@ -91,6 +109,34 @@ impl Stream {
         Self::new(session, form, work)
     }
 
+    /// The stream of a request to a modern server, which asks for input in its answer.
+    pub(crate) fn answering_without_session(asked: Asked, habits: &Habits, dice: &mut Dice) -> Self {
+        let form = if dice.chance(habits.streams) { Form::Events } else { Form::Body };
+        let mut work = VecDeque::from([Work::Pause(dice.between(0, 200))]);
+        if form == Form::Events {
+            let habits = Habits { asks: 0, ..habits.clone() };
+            work.extend(small_works(3, &habits, dice));
+        }
+        work.push_back(Work::Answer);
+        Self { request: Some(asked), ..Self::new("", form, work) }
+    }
+
+    pub(crate) fn subscribed(subscription: Subscription, habits: &Habits, dice: &mut Dice) -> Self {
+        let mut work = VecDeque::from([Work::Pause(dice.between(0, 200))]);
+        if dice.chance(95) {
+            work.push_back(Work::Acknowledge);
+        }
+        for _ in 0..dice.between(0, 6) {
+            let pause = Work::Pause(dice.between(0, 5000));
+            work.push_back(dice.pick(&[pause, Work::Change, Work::Update, Work::Comment], pause));
+        }
+        work.extend(closing(habits, dice));
+        if dice.chance(10) {
+            work.push_back(Work::Conclude);
+        }
+        Self { subscription: Some(subscription), ..Self::new("", Form::Events, work) }
+    }
+
     /// The stream of an HTTP+SSE session.
     pub(crate) fn channel(session: &str, habits: &Habits, dice: &mut Dice) -> Self {
         let endpoint = match habits.endpoint {
@@ -104,7 +150,7 @@ impl Stream {
         Self::new(session, Form::Channel, work)
     }
 
-    /// The work for one request that was posted to an HTTP+SSE server.
+    /// The work for one request to an HTTP+SSE server.
     pub(crate) fn job(asked: Asked, session: &str, post: CallId, habits: &Habits, dice: &mut Dice) -> Self {
         let mut work: VecDeque<Work> = small_works(3, habits, dice).into();
         work.push_front(Work::Pause(dice.between(0, 200)));
@@ -120,19 +166,20 @@ impl Stream {
             work,
             awaits: None,
             request: None,
+            subscription: None,
             post: None,
             form,
             over: false,
         }
     }
 
-    /// It carries what is said unasked.
+    /// Whether it carries unsolicited messages.
     pub(crate) fn listens(&self) -> bool {
         self.request.is_none()
     }
 }
 
-/// Whether and when a stream is closed that could go on for ever.
+/// Whether and when the server closes a stream that could last forever.
 fn closing(habits: &Habits, dice: &mut Dice) -> Vec<Work> {
     let once = dice.chance(20).then(|| dice.between(0, 60_000));
     habits.closes.or(once).map_or(Vec::new(), |pause| vec![Work::Pause(pause), Work::Hangup])
@@ -155,7 +202,7 @@ pub(crate) fn event(id: Option<&str>, data: &str, dice: &mut Dice) -> Vec<u8> {
     let end = dice.pick(&["\n", "\n", "\r\n", "\r"], "\n");
     let id = id.map_or(String::new(), |id| format!("id: {id}{end}"));
     let kind = if dice.chance(30) { format!("event: message{end}") } else { String::new() };
-    // A line end may stand between the tokens of a message.
+    // JSON allows a line end between tokens.
     let data = if dice.chance(20) { data.replacen('{', &format!("{{{end}data: "), 1) } else { data.to_owned() };
     format!("{kind}{id}data: {data}{end}{end}").into_bytes()
 }

@@ -1,9 +1,10 @@
-//! The server as a Streamable HTTP server: sessions by header, answers by body
-//! or by event stream, a listening stream, and resumption.
+//! The server as a Streamable HTTP server: sessions by header, answers as a body or on an
+//! event stream, a listening stream, and resumption. The work behind the answers is in
+//! `labour`.
 
-use crate::habit::{GONE, Gone};
+use crate::habit::{GONE, Gone, Unknown};
 use crate::ledger::number;
-use crate::server::{Effect, Frame, Server, header};
+use crate::server::{Effect, Frame, PAGE, Server, header};
 use crate::stream::{Asked, Form, Stream, Work, event};
 use bytes::Bytes;
 use http::{Method, Request};
@@ -43,7 +44,7 @@ impl Server {
         }
     }
 
-    /// The session is unknown; the reply has been given.
+    /// Refuses the message if its session is unknown. Returns `true` if so.
     fn refuses(&mut self, call: CallId, session: &str, message: &Value) -> bool {
         if !self.habits.sessions {
             return false;
@@ -67,13 +68,16 @@ impl Server {
         if method == Some("initialize") {
             return self.initialize(call, message);
         }
+        if method == Some("server/discover") && self.habits.unknown != Unknown::Sessionless {
+            return self.refuse_discover(call, message);
+        }
         if self.refuses(call, session, message) {
             return;
         }
         match (method, message.get("id")) {
             (Some(_), Some(id)) => {
                 self.ledger.done(call, message);
-                let asked = Asked { id: id.clone(), n: number(message) };
+                let asked = Asked { id: id.clone(), n: number(message), asks: None };
                 let stream = Stream::answering(asked, session, &self.habits, &mut self.dice);
                 self.open(stream, call);
             }
@@ -81,6 +85,19 @@ impl Server {
                 self.told(message);
                 let status = self.dice.pick(&[202, 202, 204, 200], 202);
                 self.reply(call, status, if status == 200 { "{\"result\":{}}" } else { "" });
+            }
+        }
+    }
+
+    fn refuse_discover(&mut self, call: CallId, message: &Value) {
+        let id = message.get("id").unwrap_or(&Value::Null);
+        match self.habits.unknown {
+            Unknown::Sessionless => {}
+            Unknown::Page(status) => self.reply(call, status, PAGE),
+            Unknown::Empty => self.reply(call, 200, &json!({"jsonrpc": "2.0", "id": id, "result": {}}).to_string()),
+            Unknown::Error(status) => {
+                let error = json!({"code": -32601, "message": "Method not found"});
+                self.reply(call, status, &json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string());
             }
         }
     }
@@ -122,7 +139,7 @@ impl Server {
         self.effects.push(Effect::Wake(key, 1));
     }
 
-    /// A GET: to listen, or to resume.
+    /// A GET, which opens the listening stream or resumes a stream.
     fn listen(&mut self, call: CallId, session: &str, last: &str) {
         if self.refuses(call, session, &Value::Null) {
             return;

@@ -1,16 +1,16 @@
-//! A run as the flight recorder writes it, and what the machine said in it.
-//! Kept only for those who compare the two.
+//! A run as the flight recorder writes it, together with the machine's outputs, so that
+//! tests can compare the outputs with those of a replay. Kept only on request.
 
 use mcp_proxy_core::record::{Reader, RecordError, Recorder};
 use mcp_proxy_core::{ClientTransport, Config, Input, Output, Time};
 
-/// How the endpoint of a simulated HTTP+SSE server goes on before the session.
+/// The text before the session in the endpoint of a simulated HTTP+SSE server.
 const ENDPOINT: &str = "messages?s=";
 
 #[derive(Debug, Default)]
 pub(crate) struct Tape {
     recording: Option<Recording>,
-    /// What follows is another machine's.
+    /// From here on, the lines are another machine's.
     stopped: bool,
 }
 
@@ -18,9 +18,9 @@ pub(crate) struct Tape {
 #[derive(Debug)]
 pub struct Recording {
     recorder: Recorder,
-    /// The text, line by line.
+    /// The recording, line by line.
     pub lines: Vec<String>,
-    /// What the machine said, with sessions under their pseudonyms.
+    /// The machine's outputs, with pseudonyms for sessions.
     pub said: Vec<String>,
     sessions: Vec<String>,
 }
@@ -60,10 +60,10 @@ impl Tape {
 }
 
 impl Recording {
-    /// What a machine says that is made from the text alone.
+    /// The outputs of a machine that is made from the recording alone.
     ///
     /// # Errors
-    /// If the text cannot be read.
+    /// If the recording is unreadable.
     pub fn replay(&self) -> Result<Vec<String>, RecordError> {
         let mut lines = self.lines.iter().map(String::as_str);
         let (mut reader, start) = Reader::start(lines.next().unwrap_or_default())?;
@@ -106,7 +106,7 @@ impl Recording {
     }
 }
 
-/// The same with the sessions in endpoints covered, as a recording has them.
+/// The same text with the sessions in endpoints masked, as in a recording.
 fn covered(text: &str) -> String {
     let mut parts = text.split(ENDPOINT);
     let first = parts.next().unwrap_or_default().to_owned();

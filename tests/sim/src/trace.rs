@@ -1,10 +1,10 @@
-//! The log of a run, kept only when somebody wants to read it. Chunks that
-//! follow each other in one response are told as one.
+//! The log of a run, kept only on request. Consecutive chunks of one response share a line.
+//! Nothing in a run depends on the log.
 
 use mcp_proxy_core::CallId;
 use std::fmt::{Arguments, Write};
 
-/// No line is longer than so many characters.
+/// The longest line, in characters.
 const LONGEST: usize = 400;
 
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ struct Log {
     chunks: Option<Chunks>,
 }
 
-/// Chunks that have not been told.
+/// Chunks that are not in the log yet.
 #[derive(Debug)]
 struct Chunks {
     from: u64,
@@ -77,7 +77,7 @@ impl Log {
 
     fn line(&mut self, now: u64, line: &str) {
         let line: String = line.chars().take(LONGEST).collect();
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(self.text, "{now:>8} {line}");
     }
 }

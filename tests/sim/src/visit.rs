@@ -1,6 +1,6 @@
-//! What an HTTP client does: it posts its messages, listens, comes back for
-//! what it has missed, asks for what it must not, and leaves. Which statuses
-//! are right is said here, from the client's messages alone.
+//! The requests of an HTTP client: it posts its messages, listens, returns for events that
+//! it missed, sends requests that must be refused, and leaves. This module decides which
+//! statuses are allowed, from the client's messages alone.
 
 use crate::caller::{Fate, Reading};
 use crate::client::{Claim, Line};
@@ -13,7 +13,7 @@ use http::{Method, Request};
 use mcp_proxy_core::{ExchangeId, Input};
 use serde_json::Value;
 
-/// A request that has nothing but its fault.
+/// A valid body, for a request whose only fault is elsewhere.
 const INNOCENT: &str = r#"{"jsonrpc":"2.0","id":"f","method":"tools/call","params":{}}"#;
 const BOTH: &str = "application/json, text/event-stream";
 const JSON: &str = "application/json";
@@ -26,7 +26,7 @@ impl World {
     pub(crate) fn post(&mut self, line: Line) {
         let Some(caller) = &self.caller else { return };
         let ids: Vec<String> = line.claims.iter().filter_map(requested).cloned().collect();
-        // A client does not use an id again while it waits for an answer.
+        // A client does not reuse an id while it waits for the answer.
         let waits = |id: &String| self.stories.wanting(id).is_some_and(|(story, _)| !self.exchanges.carries(story));
         if ids.iter().any(|id| caller.orphans.contains(id) || waits(id)) {
             return;
@@ -37,7 +37,7 @@ impl World {
         self.visit(Method::POST, headers, line.text, Asked { purpose, claims: line.claims, allowed });
     }
 
-    /// What comes of a message, if nothing is wrong with its headers.
+    /// The purpose of a message and its allowed statuses, if its headers are valid.
     fn expected(&self, text: &str, ids: &[String]) -> (Purpose, Vec<u16>) {
         let value = serde_json::from_str::<Value>(text).unwrap_or_default();
         let (session, version) = self.caller.as_ref().map_or((None, ""), |one| (one.session.as_ref(), &one.version));
@@ -73,14 +73,14 @@ impl World {
         }
     }
 
-    /// How many requests are open for sure. Of a story that nobody hears, the end
-    /// may have been told.
+    /// How many requests are certainly open. If nobody reads a story, the machine may have
+    /// sent its end.
     pub(crate) fn surely_open(&self) -> usize {
         let surely = |id: &&String| self.stories.wanting(id).is_some_and(|(key, _)| self.exchanges.carries(key));
         self.model.open_ids().filter(surely).count()
     }
 
-    /// Opens a stream for what the server says unasked.
+    /// Opens a stream for the server's unsolicited messages.
     pub(crate) fn listen(&mut self) {
         if self.left.is_some() || self.caller.as_ref().is_none_or(|caller| caller.session.is_none()) {
             return;
@@ -91,7 +91,7 @@ impl World {
         self.visit(Method::GET, headers, String::new(), asked);
     }
 
-    /// Opens another such stream, unless it is about to come back to one.
+    /// Opens another such stream, unless the client is about to return to one.
     pub(crate) fn listen_anew(&mut self) {
         let returns = self.caller.as_ref().is_some_and(|caller| caller.listener.is_some_and(|key| !caller.reads(key)));
         if !returns {
@@ -99,14 +99,14 @@ impl World {
         }
     }
 
-    /// Comes back for the rest of a story.
+    /// Returns for the rest of a story.
     pub(crate) fn come_back(&mut self, key: u64) {
         let (Some(caller), Some(story)) = (&mut self.caller, self.stories.stories.get_mut(&key)) else { return };
         let wanted = if story.listens { caller.listener == Some(key) } else { story.matters() };
         if self.left.is_some() || !wanted || caller.reads(key) {
             return;
         }
-        // Now and then it asks for more than it has missed, unless that is an answer.
+        // Sometimes it requests more than it has missed, unless that is an answer.
         let back = if caller.dice.chance(15) && !story.concluded { caller.dice.pick(&[1, 2, 5], 1) } else { 0 };
         let Some(last) = story.seen.iter().rev().nth(back).or(story.seen.last()).cloned() else {
             if story.listens {
@@ -123,13 +123,13 @@ impl World {
         let Some((_, at)) = self.stories.place(&last) else { return };
         let mut headers = vec![("accept", EVENTS.to_owned()), ("last-event-id", last)];
         headers.extend(self.session_headers());
-        // Where nothing is to come, the client is told not to come back.
+        // If nothing is left to send, the machine may tell the client not to return.
         let allowed = if wants { vec![200] } else { vec![200, 204] };
         let asked = Asked { purpose: Purpose::Resume(key, at), claims: Vec::new(), allowed };
         self.visit(Method::GET, headers, String::new(), asked);
     }
 
-    /// Asks for something that must be refused.
+    /// Sends a request that the machine must refuse.
     pub(crate) fn go_wrong(&mut self) {
         let Some(caller) = &mut self.caller else { return };
         let (fault, method) = (caller.dice.between(0, 6), caller.dice.between(0, 2));
@@ -164,7 +164,7 @@ impl World {
         caller.session.iter().map(|id| ("mcp-session-id", id.clone())).chain(version).collect()
     }
 
-    /// Makes a request of HTTP.
+    /// Sends an HTTP request.
     fn visit(&mut self, method: Method, headers: Headers, body: String, mut asked: Asked) {
         let Some(caller) = &mut self.caller else { return };
         if self.left.is_some_and(|left| left < self.now) || !caller.manners.recovers {
@@ -178,7 +178,7 @@ impl World {
         self.quiet_since = self.now;
         let (purpose, initializes) = (asked.purpose, asked.purpose == Purpose::Initialize);
         if initializes {
-            // Its head comes with the answer of the server.
+            // The head of its response comes with the server's answer.
             asked.claims.iter().for_each(|claim| self.model.claimed(self.now, claim));
         }
         let id = self.exchanges.begin(self.now + self.slept, asked);
@@ -196,8 +196,8 @@ impl World {
     pub(crate) fn lose(&mut self, id: ExchangeId, reading: Reading, report: Option<u64>) {
         let Some(caller) = &mut self.caller else { return };
         let Some(connection) = caller.connections.get_mut(&id) else { return };
-        // What has left for a client that cannot come back, nobody misses; what has
-        // not left is missed.
+        // A client that cannot return does not wait for events that have left. It waits for
+        // those that have not.
         let told = connection.story.and_then(|story| self.stories.stories.get(&story));
         let listens = |story: &Story| !story.listens || connection.story == caller.listener;
         let comes_back = told.is_some_and(|story| !story.seen.is_empty() && listens(story));
@@ -209,8 +209,8 @@ impl World {
         self.missed(story, initializes);
     }
 
-    /// What was on a connection, the client has to come back for. A client that
-    /// does not know its session gives up.
+    /// The client must return for the events of a lost connection. A client that does not
+    /// know its session gives up.
     pub(crate) fn missed(&mut self, story: Option<u64>, initializes: bool) {
         let Some(caller) = &mut self.caller else { return };
         let pause = caller.dice.between(0, 3000);
@@ -238,6 +238,10 @@ impl World {
 pub(crate) fn requested(claim: &Claim) -> Option<&String> {
     match claim {
         Claim::Request { id, .. } => Some(id),
-        Claim::Broken { .. } | Claim::Cancel { .. } | Claim::Answer { .. } => None,
+        Claim::Broken { .. }
+        | Claim::Cancel { .. }
+        | Claim::Answer { .. }
+        | Claim::Again { .. }
+        | Claim::Listen { .. } => None,
     }
 }

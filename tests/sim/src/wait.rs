@@ -1,5 +1,5 @@
-//! Responses that wait for the answer, to be nothing but that: which of them may
-//! wait, how long, and what they may become.
+//! Checks the responses that wait for their answer, so that they can be one JSON body:
+//! which of them may wait, how long, and what may follow. Streams are in `story`.
 
 use crate::caller::Heard;
 use crate::event::Event;
@@ -9,15 +9,15 @@ use mcp_proxy_core::ExchangeId;
 use serde_json::Value;
 
 impl World {
-    /// How long the response to this may wait: not at all, if it is not one request,
-    /// or if the client asks to be told of the progress.
+    /// How long the response to this POST may wait. It may not wait at all if the POST is
+    /// not one request, or if the client asks for progress.
     pub(crate) fn may_wait(&self, posted: &Value) -> u64 {
         let streams = posted.is_array() || posted.pointer("/params/_meta/progressToken").is_some();
         self.caller.as_ref().filter(|_| !streams).map_or(0, |caller| caller.manners.hold)
     }
 
-    /// The machine says nothing to a request: it has taken it, and lets the response
-    /// wait. The client has nothing to come back with until the response begins.
+    /// The machine has accepted a request, and its response waits. Until the response
+    /// begins, the client has no event id to return with.
     pub(crate) fn wait(&mut self, id: ExchangeId) {
         let Some(exchange) = self.exchanges.live.get_mut(&id) else { return };
         if exchange.waits().is_none() || !exchange.asked.allowed.contains(&200) {
@@ -27,7 +27,7 @@ impl World {
         self.grant(id);
     }
 
-    /// A body that tells all of a story: the answer. Who has cancelled gets none.
+    /// A body that holds a whole story: the answer. A cancelled request gets none.
     pub(crate) fn answer(&mut self, id: ExchangeId, bytes: &[u8]) -> Vec<Heard> {
         let over = self.stories.stories.get(&id.0).is_some_and(Story::over);
         let text = String::from_utf8_lossy(bytes).into_owned();
@@ -40,7 +40,7 @@ impl World {
         heard.into_iter().collect()
     }
 
-    /// What must be true of exchanges after every step.
+    /// Checks what must hold for exchanges after every step.
     pub(crate) fn look_at_exchanges(&mut self) {
         let tick = self.proxy.deadline().map(|deadline| deadline.at.0);
         let late = |until: u64| tick.is_none_or(|tick| tick > until);

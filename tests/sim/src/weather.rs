@@ -1,23 +1,23 @@
-//! What kind of day it is: the traits of one run, drawn once from its dice.
-//! Those of the server are in `habit`.
+//! The conditions of one run, drawn once from its dice: the configuration, the network, the
+//! client and the time limits. The server's properties are in `habit`.
 
 use crate::dice::{Chance, Dice, Owner};
-use crate::habit::Habits;
+use crate::habit::{Habits, Kind};
 use crate::manners::Manners;
-use mcp_proxy_core::{ClientTransport, Config, KeepAlive, Quirks, Transport};
+use mcp_proxy_core::{ClientTransport, Config, Era, KeepAlive, Quirks, Transport};
 use std::time::Duration;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Weather {
     pub(crate) server: Habits,
-    /// What the machine was told of the server.
+    /// The transport that the user configured.
     pub(crate) transport: Transport,
-    /// Percent of calls to which the network does harm; the server has fewer
-    /// bad moods.
+    /// The percentage of calls with a network fault. The server refuses at random less
+    /// often.
     pub(crate) harm: u64,
-    /// Longest delay of the network, one way.
+    /// The longest delay of the network in one direction.
     pub(crate) latency: u64,
-    /// Longest time that stdout takes over a piece.
+    /// The longest time until stdout accepts a piece.
     pub(crate) stdout: u64,
     /// Some messages are large.
     pub(crate) large: bool,
@@ -25,28 +25,31 @@ pub(crate) struct Weather {
     pub(crate) hasty: bool,
     pub(crate) end: End,
     pub(crate) limits: Limits,
-    /// The network closes a response that has been silent for so long.
+    /// The network closes a response that was silent for this long.
     pub(crate) idle_cut: Option<u64>,
-    /// Once, the machine sleeps: when, and for how long.
+    /// The computer sleeps once: when, and for how long.
     pub(crate) sleep: Option<(u64, u64)>,
     pub(crate) keep_alive: KeepAlive,
     pub(crate) quirks: Quirks,
-    /// How the client behaves, if it speaks HTTP.
+    pub(crate) era: Era,
+    /// The client's behaviour, if it speaks HTTP.
     pub(crate) caller: Option<Manners>,
+    /// The client is one of 2026-07-28.
+    pub(crate) modern: bool,
 }
 
 /// How the client leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// So long after it had all its answers.
+    /// This long after it got all its answers.
     Content(u64),
-    /// At this time, whatever is open.
+    /// At this time, even with open requests.
     At(u64),
-    /// At this time it is gone altogether.
+    /// At this time, without a goodbye.
     Gone(u64),
 }
 
-/// The limits of time, in milliseconds.
+/// The time limits, in milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) request: u64,
@@ -64,7 +67,11 @@ impl Weather {
         };
         let server = Habits::of(&mut dice);
         let latency = dice.pick(&[1, 20, 300, 3000], 20);
-        Self {
+        let era = match server.kind {
+            Kind::Modern => dice.pick(&[Era::Auto, Era::Auto, Era::Auto, Era::Modern], Era::Auto),
+            Kind::Streamable | Kind::Sse | Kind::Nothing => dice.pick(&[Era::Auto, Era::Legacy], Era::Auto),
+        };
+        let mut weather = Self {
             transport: transport(&server, &mut dice),
             server,
             harm: dice.pick(&[0, 5, 20, 50], 20),
@@ -82,13 +89,18 @@ impl Weather {
             sleep: dice.chance(10).then(|| (dice.between(0, 60_000), dice.between(0, 400_000))),
             keep_alive: dice.pick(&[KeepAlive::Auto, KeepAlive::Auto, KeepAlive::Off, PULSE], KeepAlive::Auto),
             quirks: quirks(&mut dice),
+            era,
             caller: dice.chance(50).then(|| Manners::of(&mut dice)),
-        }
+            modern: false,
+        };
+        weather.modern = weather.caller.is_none() && dice.chance(45);
+        weather
     }
 
-    /// The configuration of the machine on such a day.
+    /// The machine's configuration under these conditions.
     pub(crate) fn config(&self) -> Option<Config> {
         let mut config = Config::new(&format!("http://server.test{}", self.server.path())).ok()?;
+        config.era = self.era;
         config.transport = self.transport;
         config.request_timeout = Some(Duration::from_millis(self.limits.request));
         config.total_timeout = self.limits.total.map(Duration::from_millis);
@@ -107,8 +119,8 @@ impl Weather {
 pub(crate) const LONGEST: usize = 256 << 10;
 const PULSE: KeepAlive = KeepAlive::Every(Duration::from_secs(5));
 
-/// Now and then something is not put up with. Late answers always are: the
-/// model has no word for them.
+/// Sometimes switches a tolerance off. Never the one for late answers, which the model
+/// cannot judge.
 fn quirks(dice: &mut Dice) -> Quirks {
     let mut quirks = Quirks::default();
     match dice.between(0, 29) {
@@ -124,7 +136,7 @@ fn quirks(dice: &mut Dice) -> Quirks {
     quirks
 }
 
-/// Mostly to be found out, else what the server speaks, and now and then not.
+/// Mostly `auto`, otherwise the server's transport, and sometimes the wrong one.
 fn transport(server: &Habits, dice: &mut Dice) -> Transport {
     match dice.between(0, 19) {
         0..=13 => Transport::Auto,

@@ -1,12 +1,12 @@
-//! The world: one queue of things to happen on virtual time, the client's side
-//! of it, and the rules that are looked after at every step. The machine's
-//! side is in `shell`.
+//! The world: one queue of events on virtual time, the client's side of it, and the rules
+//! that it checks after every step. The machine's side is in `shell`.
 
 use crate::caller::{Caller, Reading};
 use crate::calls::Calls;
 use crate::client::{Client, Line};
 use crate::dice::{Chance, Dice, Owner};
 use crate::exchange::Exchanges;
+use crate::habit::Kind;
 use crate::model::Model;
 use crate::network::{Network, Piece};
 use crate::run::Size;
@@ -21,22 +21,22 @@ use mcp_proxy_core::{CallId, Config, ExchangeId, Input, Proxy, Side, Sink, Snaps
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 
-/// No run is longer than this, in virtual milliseconds or in steps.
+/// Limits for a run, in virtual milliseconds and in steps.
 const LONGEST: u64 = 4 * 3_600_000;
 const MOST_STEPS: u64 = 400_000;
-/// From EOF to the exit: the drain, the goodbye, and the tick in between.
+/// The longest time from EOF to the exit: the drain, then the goodbye.
 const LEAVING: u64 = 5_000 + 2_000;
-/// After so long without a question nothing of it is left in the machine.
+/// After this long without requests, the machine must hold nothing of the earlier ones.
 const FORGOTTEN: u64 = 61_000;
-/// So much unread, and nothing is read.
+/// With this many unread bytes, the machine must stop reading.
 const FULL: usize = 1 << 20;
-/// What the machine is worth in text when it holds nothing but a session.
+/// The length of the machine's debug text while it holds only a session.
 const EMPTY: usize = 12 << 10;
 
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) proxy: Proxy,
-    /// What a machine last said is to be stored of the session.
+    /// The last snapshot of the session.
     pub(crate) snapshot: Option<Snapshot>,
     pub(crate) client: Client,
     pub(crate) server: Server,
@@ -47,28 +47,28 @@ pub(crate) struct World {
     pub(crate) tape: Tape,
     pub(crate) dice: Dice,
     pub(crate) now: u64,
-    /// How much later it is for the machine, which has slept.
+    /// How far the machine's clock is ahead, because the machine slept.
     pub(crate) slept: u64,
-    /// What happens, by time and then by order of planning.
+    /// The planned events, by time and then by the order in which they were planned.
     queue: BTreeMap<(u64, u64), Happening>,
     planned: u64,
     pub(crate) requests: BTreeMap<CallId, Request<Bytes>>,
     pub(crate) stdout: VecDeque<usize>,
     pub(crate) slowness: u64,
     end: End,
-    /// Since then, nothing has been asked or open.
+    /// Since when no request has come or been open.
     pub(crate) quiet_since: u64,
     content: bool,
     pub(crate) left: Option<u64>,
-    /// The client, if it speaks HTTP, and what it asked for and was told.
+    /// The client, if it speaks HTTP, with its exchanges and stories.
     pub(crate) caller: Option<Caller>,
     pub(crate) exchanges: Exchanges,
     pub(crate) stories: Stories,
     pub(crate) config: Config,
     pub(crate) seed: u64,
-    /// How many machines were thrown away.
+    /// How many machines were replaced.
     pub(crate) machine: u64,
-    /// What the machine has read of responses.
+    /// How many bytes of responses the machine has read.
     pub(crate) read_bytes: u64,
 }
 
@@ -76,33 +76,33 @@ pub(crate) struct World {
 pub(crate) enum Happening {
     /// The client writes its next line.
     Write,
-    /// The client writes this.
+    /// The client writes this line.
     Say(Line),
     Eof,
     Gone,
     /// A request arrives at the server, under this id.
     Request(CallId, CallId),
-    /// So much of a request has left.
+    /// This many bytes of a request have left.
     Uploaded(CallId, usize),
     Arrive(CallId, Piece),
-    /// The network looks whether a response has been silent for too long.
+    /// The network checks whether a response has been silent for too long.
     Look(CallId),
-    /// The server sees that nobody reads that exchange any more.
+    /// The server notices that nobody reads this exchange any longer.
     Notice(CallId),
     Work(u64),
-    /// stdout has taken a piece.
+    /// Stdout has accepted a piece.
     Flush,
-    /// The machine sleeps for so long, and everybody with it.
+    /// The computer sleeps for this long.
     Sleep(u64),
     /// An HTTP client opens a stream to listen.
     Listen,
-    /// It takes a piece of a response.
+    /// It reads a piece of a response.
     Taken(ExchangeId),
-    /// It loses a connection; the machine may learn of that later.
+    /// It loses a connection; the machine may learn of the loss later.
     Lose(ExchangeId, Reading, Option<u64>),
-    /// The machine learns of it.
+    /// The machine learns of the loss.
     Report(ExchangeId),
-    /// The client comes back for the rest of a story.
+    /// The client returns for the rest of a story.
     Return(u64),
     /// Another machine takes over.
     Restart,
@@ -117,7 +117,7 @@ impl World {
             client: Client::new(chance, weather, size.requests),
             server: Server::new(chance, weather, size.server),
             network: Network::new(chance, weather, size.network),
-            model: Model::new(weather.limits.total),
+            model: Model::new(weather.limits.total, weather.server.kind == Kind::Modern, weather.modern),
             calls: Calls::new(&weather.server),
             trace,
             tape: Tape::default(),
@@ -179,7 +179,7 @@ impl World {
         self.model.reproach("no end of steps".to_owned());
     }
 
-    /// The next thing, or a tick if that is due first.
+    /// Runs the next event, or a tick if that is due first.
     fn step(&mut self) -> bool {
         let next = self.queue.keys().next().map(|(at, _)| *at);
         let tick = self.proxy.deadline().map(|deadline| deadline.at.0.saturating_sub(self.slept).max(self.now));
@@ -202,7 +202,7 @@ impl World {
         true
     }
 
-    /// After a tick, the deadline is later or gone.
+    /// Checks that after a tick the deadline is later or gone.
     fn tick(&mut self) {
         self.tell(Input::Tick);
         if let Some(deadline) = self.proxy.deadline().filter(|deadline| deadline.at.0 <= self.now + self.slept) {
@@ -253,7 +253,7 @@ impl World {
         }
     }
 
-    /// What must be true after every step.
+    /// Checks what must hold after every step.
     fn look_around(&mut self) {
         if !self.model.idle() {
             self.quiet_since = self.now;
@@ -298,12 +298,13 @@ impl World {
         self.plan_writing();
     }
 
-    /// A pipe can be left unread; what comes by HTTP is there.
+    /// Whether the machine reads from the client. It may leave a pipe unread, but not an
+    /// HTTP request.
     fn listens_to_client(&self) -> bool {
         self.caller.is_some() || self.proxy.wants(Source::Side(Side::Client))
     }
 
-    /// A line, in one piece or in two.
+    /// Passes a line to the machine, in one piece or in two.
     fn client_says(&mut self, line: Line) {
         if self.left.is_some() {
             return;
@@ -315,6 +316,7 @@ impl World {
             return self.post(line);
         }
         self.quiet_since = self.now;
+        self.client.said(&line);
         let text = format!("{}\n", line.text);
         let cut = usize::try_from(self.dice.between(0, u64::try_from(line.text.len()).unwrap_or(0))).unwrap_or(0);
         let (head, tail) = text.as_bytes().split_at(cut);
@@ -323,7 +325,7 @@ impl World {
         self.tell(Input::Bytes(Side::Client, tail));
     }
 
-    /// A client that waits for its answers leaves a while after it has them.
+    /// A client that waits for its answers leaves some time after it has them all.
     fn leave_content(&mut self) {
         let End::Content(linger) = self.end else { return };
         let content = if self.caller.is_some() { !self.stories.wants() } else { self.model.idle() };
@@ -333,7 +335,7 @@ impl World {
         }
     }
 
-    /// An HTTP client ends its session, unless there is another way.
+    /// The client leaves: as given, or else an HTTP client ends its session.
     fn leave(&mut self, how: Option<Input<'_>>) {
         if self.left.is_none() {
             self.weigh();
@@ -345,25 +347,25 @@ impl World {
         }
     }
 
-    /// What was asked and answered long ago is not held any more. A large event
-    /// may just be coming in.
+    /// Checks that the machine no longer holds requests that were answered long ago. It may
+    /// hold a large event that is still arriving.
     fn weigh(&mut self) {
-        if self.now < self.quiet_since + FORGOTTEN || !self.model.idle() || self.server.large {
+        if self.now < self.quiet_since + FORGOTTEN || !self.model.idle() || self.model.may_hold() || self.server.large {
             return;
         }
         let mut weight = Weight(0);
-        // Counting does not fail.
+        // Counting cannot fail.
         let _ = write!(weight, "{:?}", self.proxy);
         let kept =
             self.caller.as_ref().map_or(0, |caller| caller.manners.keeps.bytes + caller.manners.keeps.queue_bytes);
-        // As text, much of it is escaped.
+        // The debug text escapes much of it.
         if weight.0 > EMPTY + 2 * kept {
             self.model.reproach(format!("long after the last answer the machine holds {} bytes", weight.0));
         }
     }
 }
 
-/// Counts what is written to it.
+/// Counts the bytes written to it.
 struct Weight(usize);
 
 impl Write for Weight {

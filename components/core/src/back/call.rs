@@ -22,6 +22,9 @@ const UNANSWERED: Duration = Duration::from_secs(60);
 /// How long the server may take to answer a keep-alive ping.
 const PING: Duration = Duration::from_secs(30);
 
+/// How long the server may take to answer a request that it may not understand.
+const PROBE: Duration = Duration::from_secs(10);
+
 /// The user's time limits for calls.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
@@ -30,7 +33,7 @@ pub(crate) struct Limits {
     /// Limit until a response begins.
     first_byte: Option<Duration>,
     /// Limit for the whole request.
-    total: Option<Duration>,
+    pub(super) total: Option<Duration>,
 }
 
 /// A message under way.
@@ -157,8 +160,8 @@ impl Call {
     }
 
     /// Nobody waits for the response any longer.
-    pub(crate) fn settle(&mut self) {
-        self.purpose = None;
+    pub(crate) fn abandon(&mut self) {
+        (self.purpose, self.stranded) = (None, None);
         self.outgoing.body = Bytes::new();
         if matches!(self.state, State::AwaitAnswer(_)) {
             self.state = State::AwaitEnd;
@@ -197,11 +200,21 @@ impl Call {
     }
 
     /// The server has the message: keep the body only if the call may be repeated.
-    pub(crate) fn taken(mut self) -> Self {
+    pub(crate) fn accepted(mut self) -> Self {
         if !self.traits().repeatable {
             self.outgoing.body = Bytes::new();
         }
         self
+    }
+
+    /// The call asks for the server's era, so its answer says nothing about the transport.
+    pub(crate) fn probes(&self) -> bool {
+        matches!(self.purpose, Some(Purpose::Discover(_)))
+    }
+
+    /// The call is a GET for messages, but not for those of an HTTP+SSE session.
+    pub(crate) fn fetches(&self) -> bool {
+        self.mode == SendMode::Stream && self.purpose != Some(Purpose::Stream)
     }
 
     /// Bytes of the request body that have not left.
@@ -246,6 +259,7 @@ impl Call {
             Patience::Endless => self.is_refused_listener().then_some(AFTERGLOW),
             Patience::Afterglow => Some(AFTERGLOW),
             Patience::Ping => Some(PING),
+            Patience::Probe => Some(limits.silence.unwrap_or(PROBE).min(PROBE)),
             Patience::Request => limits.silence,
             Patience::Message => Some(limits.silence.unwrap_or(UNANSWERED).min(UNANSWERED)),
         }
@@ -300,7 +314,7 @@ impl Call {
         let State::AwaitEvents(sse) = &self.state else { return };
         self.cursor.hint = sse.retry().map(Duration::from_millis).or(self.cursor.hint);
         let id = sse.last_event_id();
-        if !id.is_empty() {
+        if !id.is_empty() && !self.outgoing.session.stateless {
             self.cursor.last_event = HeaderValue::from_bytes(id).ok();
         }
     }

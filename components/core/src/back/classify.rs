@@ -181,6 +181,13 @@ mod tests {
         let upgraded = |place: &str| redirect(&plain, &HeaderMap::from_iter([(LOCATION, place.parse().unwrap())]));
         assert_eq!(upgraded("https://h/mcp"), Some(Url::parse("https://h/mcp").unwrap()));
         assert_eq!(upgraded("https://h:8443/mcp"), None);
+        for target in ["https://h/mcp", "https://h/mcp/"].map(|target| Url::parse(target).unwrap()) {
+            for status in [301, 302].map(|status| StatusCode::from_u16(status).unwrap()) {
+                for mode in [SendMode::Message, SendMode::Post, SendMode::Stream] {
+                    assert!(keeps_request(status, mode, &plain, &target), "{status} {mode:?} {target}");
+                }
+            }
+        }
         assert_eq!(upgraded(&format!("/{}", "x".repeat(LONGEST_URL))), None);
         for refused in [
             "https://h/mcp",

@@ -2,11 +2,7 @@
 //! the way, so it learns them from the streams that break. How to ping does not belong
 //! here.
 
-use super::classify::SendMode;
-use super::http::HttpBack;
 use crate::config::KeepAlive;
-use crate::outgoing::Purpose;
-use crate::route::RequestKey;
 use crate::time::{Deadline, Time, Why};
 use std::time::Duration;
 
@@ -59,32 +55,6 @@ impl Liveness {
         };
         let at = self.doubt.or(regular.map(|silence| self.last.after(silence)))?;
         Some(Deadline { at, why: Why::KeepAlive })
-    }
-}
-
-/// Signs of life, of calls and of the server.
-impl HttpBack {
-    /// Restarts the count of silence: for one request, because a sign of life came by
-    /// another way, or for all, because the server was not to blame.
-    pub(crate) fn touch(&mut self, now: Time, request: Option<RequestKey>) {
-        match request.map(|request| self.calls.of(request)) {
-            None => self.calls.touch_all(now),
-            Some(None) => {}
-            Some(Some(id)) => drop(self.calls.change(id, |call| call.touch(now))),
-        }
-    }
-
-    /// The machine was suspended: nobody is to blame for the silence, and streams may be
-    /// dead without notice.
-    pub(crate) fn woke(&mut self, now: Time) {
-        self.touch(now, None);
-        self.liveness.doubt(now);
-        for id in self.ids(|call| call.purpose == Some(Purpose::Listen) && !call.waiting()) {
-            if let Some(call) = self.take(id) {
-                self.drop_exchange(id, &call);
-                self.start(now, call, SendMode::Stream);
-            }
-        }
     }
 }
 

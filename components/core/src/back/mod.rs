@@ -8,6 +8,7 @@ pub(crate) mod challenge;
 mod classify;
 mod cookies;
 mod detect;
+mod exchanges;
 pub(crate) mod http;
 mod keep_alive;
 mod recovery;

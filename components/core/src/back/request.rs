@@ -1,4 +1,5 @@
-//! The HTTP request of a call.
+//! The HTTP request of a call: URL, method, headers and body. A pure function of the call,
+//! the settings and the cookies. When to send it does not belong here.
 
 use super::call::Call;
 use super::classify::SendMode;

@@ -4,11 +4,11 @@
 
 use super::call::{Call, State};
 use super::classify::{LONGEST_URL, SendMode};
-use super::detect::Link;
-use super::http::{HttpBack, Report};
+use super::exchanges::Exchanges;
+use super::http::Report;
 use super::reopen::Reopenings;
-use crate::backoff;
 use crate::boundary::{CallError, CallId};
+use crate::config::Config;
 use crate::failure::{Attempt, Delivered, Failure, Phase};
 use crate::note::Note;
 use crate::outgoing::{Outgoing, Purpose};
@@ -24,19 +24,30 @@ const STRANDED: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
 pub(crate) struct SseSession {
-    pub(super) endpoint: Endpoint,
+    endpoint: Endpoint,
     /// The proxy has sent a handshake over this stream.
     greeted: bool,
     /// A gateway strips the beginning of the path, and the server does not know.
     prefixed: bool,
     pub(super) reopenings: Reopenings,
-    /// The attempt that led here, while HTTP+SSE is only a guess.
-    guess: Option<Attempt>,
+    basis: Basis,
+}
+
+/// Why the proxy uses HTTP+SSE.
+#[derive(Debug, Default)]
+enum Basis {
+    /// The user said so, or a stream has named its endpoint.
+    #[default]
+    Certain,
+    /// The server refused this attempt like a server of HTTP+SSE.
+    Refused(Attempt),
+    /// Another machine found it out.
+    Remembered,
 }
 
 /// Whether the proxy can send messages.
 #[derive(Debug, Default)]
-pub(super) enum Endpoint {
+enum Endpoint {
     /// There is no stream.
     #[default]
     Closed,
@@ -46,10 +57,22 @@ pub(super) enum Endpoint {
     Open(Url),
 }
 
+/// Whether HTTP+SSE is still the proxy's best guess.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Guess {
+    Stands,
+    Wrong,
+}
+
 impl SseSession {
     /// A session that is only a guess, based on this attempt.
     pub(super) fn guessed(attempt: Attempt, handshake: bool) -> Self {
-        Self { guess: Some(attempt), greeted: handshake, ..Self::default() }
+        Self { basis: Basis::Refused(attempt), greeted: handshake, ..Self::default() }
+    }
+
+    /// A session that another machine would open.
+    pub(super) fn remembered() -> Self {
+        Self { basis: Basis::Remembered, ..Self::default() }
     }
 
     /// When the server must have named its endpoint.
@@ -60,172 +83,181 @@ impl SseSession {
         }
     }
 
-    fn opening(&self) -> bool {
+    pub(super) fn opening(&self) -> bool {
         matches!(self.endpoint, Endpoint::Opening(_))
+    }
+
+    /// Another URL for a message that the named endpoint does not know: a gateway may
+    /// have stripped the prefix of the server's path.
+    pub(super) fn second_endpoint(&self, base: &Url, call: &Call) -> Option<Url> {
+        let first = matches!(&self.endpoint, Endpoint::Open(url) if *url == call.url);
+        let possible = first && !self.prefixed && call.mode == SendMode::Post;
+        under_prefix(base, &call.url).filter(|url| possible && *url != call.url)
+    }
+
+    /// The server accepted a message at `url`, so that is the endpoint.
+    pub(super) fn proven(&mut self, base: &Url, url: &Url) {
+        if let Endpoint::Open(endpoint) = &self.endpoint
+            && endpoint != url
+        {
+            self.prefixed = under_prefix(base, endpoint).as_ref() == Some(url);
+            self.endpoint = Endpoint::Open(url.clone());
+        }
+    }
+
+    /// The stream named its endpoint.
+    fn named(&mut self, now: Time, stream: &Url, data: &str) -> Result<(), String> {
+        let url = resolve(stream, data)?;
+        let prefixed = under_prefix(stream, &url).filter(|_| self.prefixed);
+        self.endpoint = Endpoint::Open(prefixed.unwrap_or(url));
+        self.reopenings.opened(now);
+        self.basis = Basis::Certain;
+        Ok(())
+    }
+
+    fn closed(&mut self) {
+        (self.endpoint, self.greeted) = (Endpoint::Closed, false);
     }
 }
 
-impl HttpBack {
+/// The session together with the calls that depend on it.
+pub(super) struct Sse<'a> {
+    pub(super) session: &'a mut SseSession,
+    pub(super) exchanges: &'a mut Exchanges,
+    pub(super) config: &'a Config,
+}
+
+impl Sse<'_> {
+    /// Sends a message to the endpoint, or keeps it until the stream has named one.
+    pub(super) fn send(&mut self, now: Time, id: CallId, mut call: Call) {
+        if let Endpoint::Open(url) = &self.session.endpoint {
+            call.url = url.clone();
+            return self.exchanges.start_as(now, id, call, SendMode::Post, self.config);
+        }
+        self.exchanges.keep(id, call, State::AwaitEndpoint);
+        self.open(now);
+    }
+
     /// Prepares for a handshake: every session needs its own stream.
-    pub(super) fn renew_stream(&mut self, now: Time) {
-        let Link::Sse(session) = &self.link else { return };
-        if session.greeted {
+    pub(super) fn renew(&mut self, now: Time) {
+        if self.session.greeted {
             self.stop_stream();
-            self.end_session(now, None);
+            self.end(now, None);
         }
-        if let Link::Sse(session) = &mut self.link {
-            session.greeted = true;
-        }
+        self.session.greeted = true;
     }
 
     fn stop_stream(&mut self) {
-        self.ids(|call| call.purpose == Some(Purpose::Stream)).into_iter().for_each(|id| self.stop(id));
+        self.exchanges.stop_where(|call| call.purpose == Some(Purpose::Stream));
     }
 
     /// Opens the stream unless it is open.
-    pub(super) fn open_stream(&mut self, now: Time) {
-        let Link::Sse(session) = &mut self.link else { return };
-        if matches!(session.endpoint, Endpoint::Closed) {
-            session.endpoint = Endpoint::Opening(now.after(self.config.endpoint_timeout));
+    fn open(&mut self, now: Time) {
+        if matches!(self.session.endpoint, Endpoint::Closed) {
+            self.session.endpoint = Endpoint::Opening(now.after(self.config.endpoint_timeout));
             let outgoing = Outgoing::new(Purpose::Stream, Bytes::new());
             let call = Call::new(now, outgoing, self.config.url.clone());
-            self.start(now, call, SendMode::Stream);
+            self.exchanges.start(now, call, SendMode::Stream, self.config);
         }
     }
 
     /// Handles an event of the stream. The first one must name the endpoint.
-    pub(super) fn stream_event(&mut self, now: Time, id: CallId, event: Event) {
-        let Link::Sse(session) = &self.link else { return };
-        if event.kind == b"endpoint" {
-            let data = event.data.unwrap_or_default();
-            return self.endpoint(now, id, &String::from_utf8_lossy(&data));
-        }
-        if session.opening() {
-            let kind = if event.kind.is_empty() { "message".into() } else { String::from_utf8_lossy(&event.kind) };
-            let why = format!("its event stream begins with `{kind}`, not with `endpoint`");
-            self.stop(id);
-            return self.not_opened(Failure::body(StatusCode::OK, &why, &[]));
-        }
-        self.message_event(id, event);
-    }
-
-    fn endpoint(&mut self, now: Time, id: CallId, data: &str) {
-        let Some(stream) = self.calls.get(id).map(|call| call.url.clone()) else { return };
-        let Link::Sse(session) = &self.link else { return };
-        if !session.opening() {
-            return self.reports.push_back(Report::Note(Note::SecondEndpoint));
-        }
-        let url = match resolve(&stream, data) {
-            Ok(url) if session.prefixed => under_prefix(&stream, &url).unwrap_or(url),
-            Ok(url) => url,
-            Err(why) => {
-                self.stop(id);
-                return self.not_opened(Failure::new(Phase::Session, Delivered::No, why));
+    pub(super) fn event(&mut self, now: Time, id: CallId, event: Event) -> Guess {
+        let named = event.kind == b"endpoint";
+        let why = match (self.session.opening(), named) {
+            (true, true) => match self.endpoint(now, id, event) {
+                Ok(()) => return Guess::Stands,
+                Err(why) => Failure::new(Phase::Session, Delivered::No, why),
+            },
+            (true, false) => {
+                let kind = if event.kind.is_empty() { "message".into() } else { String::from_utf8_lossy(&event.kind) };
+                let why = format!("its event stream begins with `{kind}`, not with `endpoint`");
+                Failure::body(StatusCode::OK, &why, &[])
+            }
+            (false, true) => {
+                self.exchanges.note(Note::SecondEndpoint);
+                return Guess::Stands;
+            }
+            (false, false) => {
+                self.exchanges.message_event(id, event);
+                return Guess::Stands;
             }
         };
-        let Link::Sse(session) = &mut self.link else { return };
-        session.endpoint = Endpoint::Open(url);
-        session.reopenings.opened(now);
-        session.guess = None;
-        self.reports.push_back(Report::Note(Note::StreamOpened));
-        for id in self.ids(|call| matches!(call.state, State::AwaitEndpoint)) {
-            if let Some(call) = self.take(id) {
-                self.dispatch(now, id, call);
-            }
+        self.exchanges.stop(id);
+        self.not_opened(why)
+    }
+
+    fn endpoint(&mut self, now: Time, id: CallId, event: Event) -> Result<(), String> {
+        let Some(stream) = self.exchanges.calls.get(id).map(|call| call.url.clone()) else { return Ok(()) };
+        let data = event.data.unwrap_or_default();
+        self.session.named(now, &stream, &String::from_utf8_lossy(&data))?;
+        self.exchanges.note(Note::StreamOpened);
+        for (id, call) in self.exchanges.take_where(|call| matches!(call.state, State::AwaitEndpoint)) {
+            self.send(now, id, call);
         }
+        Ok(())
     }
 
     /// The stream named no endpoint, so the waiting messages fail.
-    pub(super) fn not_opened(&mut self, failure: Failure) {
-        let Link::Sse(session) = &mut self.link else { return };
-        session.endpoint = Endpoint::Closed;
-        session.greeted = false;
-        let failure = match session.guess.take() {
-            None => failure.undelivered(),
-            Some(first) => {
-                self.link = Link::Unknown;
+    pub(super) fn not_opened(&mut self, failure: Failure) -> Guess {
+        self.session.closed();
+        let (failure, guess) = match std::mem::take(&mut self.session.basis) {
+            Basis::Certain => (failure.undelivered(), Guess::Stands),
+            Basis::Remembered => (failure.undelivered(), Guess::Wrong),
+            Basis::Refused(first) => {
                 let attempts = vec![first, Attempt::new("GET", &failure)];
-                Failure { hint: failure.hint, ..Failure::undetected(attempts) }
+                (Failure { hint: failure.hint, ..Failure::undetected(attempts) }, Guess::Wrong)
             }
         };
-        for id in self.ids(|call| matches!(call.state, State::AwaitEndpoint)) {
-            if let Some(call) = self.take(id) {
-                self.fail(&call, failure.clone());
-            }
+        for (_, call) in self.exchanges.take_where(|call| matches!(call.state, State::AwaitEndpoint)) {
+            self.exchanges.fail(&call, failure.clone());
         }
-    }
-
-    /// The stream could not be opened; retry a few times.
-    pub(super) fn stream_unreached(&mut self, now: Time, mut call: Call, failure: Failure, passing: bool) {
-        if !passing || call.cursor.unreached >= self.config.retries {
-            return self.not_opened(failure);
-        }
-        let wait = backoff::retry(call.cursor.unreached, &mut self.rng);
-        call.cursor.unreached += 1;
-        let id = self.new_id();
-        self.keep(id, call, State::AwaitReconnect(now.after(wait)));
+        guess
     }
 
     /// Checks whether the server has named its endpoint in time.
-    pub(super) fn sse_session_tick(&mut self, now: Time) {
-        let Link::Sse(session) = &self.link else { return };
-        if session.deadline().is_some_and(|deadline| deadline.at <= now) {
-            self.stop_stream();
-            let (limit, what) = (self.config.endpoint_timeout, "the server's event stream named no endpoint within");
-            self.not_opened(Failure::late(Phase::Session, Delivered::No, what, limit, "--endpoint-timeout"));
+    pub(super) fn tick(&mut self, now: Time) -> Guess {
+        if self.session.deadline().is_none_or(|deadline| deadline.at > now) {
+            return Guess::Stands;
         }
+        self.stop_stream();
+        let (limit, what) = (self.config.endpoint_timeout, "the server's event stream named no endpoint within");
+        self.not_opened(Failure::late(Phase::Session, Delivered::No, what, limit, "--endpoint-timeout"))
     }
 
     /// The stream ended, before or after it named the endpoint.
-    pub(super) fn stream_lost(&mut self, now: Time, stream: &Call, error: Option<CallError>) {
-        let Link::Sse(session) = &mut self.link else { return };
-        if session.opening() {
+    pub(super) fn lost(&mut self, now: Time, hint: Option<Duration>, error: Option<CallError>) -> Guess {
+        if self.session.opening() {
             let why = "its event stream ended before it named an endpoint";
             return self.not_opened(Failure::body(StatusCode::OK, why, &[]));
         }
-        session.reopenings.lost(now, stream.cursor.hint);
-        self.liveness.cut(now, stream.heard.max(self.calls.touched()));
-        self.reports.push_back(Report::Note(Note::StreamLost));
-        self.reports.push_back(Report::SessionEnded);
-        self.end_session(now, error);
-    }
-
-    /// The server did not answer a keep-alive ping. If the stream has been silent since
-    /// then, it is dead, even without a reported error.
-    pub(super) fn ping_lost(&mut self, now: Time, asked: Time) {
-        for id in self.ids(|call| call.purpose == Some(Purpose::Stream) && call.heard.max(self.calls.touched()) < asked)
-        {
-            if let Some(stream) = self.take(id) {
-                self.drop_exchange(id, &stream);
-                self.stream_lost(now, &stream, Some(CallError::Reset));
-            }
-        }
+        self.session.reopenings.lost(now, hint);
+        self.exchanges.note(Note::StreamLost);
+        self.exchanges.report(Report::SessionEnded);
+        self.end(now, error);
+        Guess::Stands
     }
 
     /// No message sent in the session will be answered. Messages that have not left, or
     /// that are safe to repeat, go into the next session. The server may still refuse a
     /// message that is being posted; then it did not execute it.
-    fn end_session(&mut self, now: Time, error: Option<CallError>) {
-        if let Link::Sse(session) = &mut self.link {
-            (session.endpoint, session.greeted) = (Endpoint::Closed, false);
-        }
+    fn end(&mut self, now: Time, error: Option<CallError>) {
+        self.session.closed();
         let concerned = |call: &Call| {
             let sent = matches!(call.state, State::AwaitHead | State::AwaitAnswer(_)) && call.mode == SendMode::Post;
             matches!(call.state, State::AwaitRetry(_)) || (sent && call.traits().wants_answer())
         };
-        for id in self.ids(concerned) {
-            let Some(mut call) = self.take(id) else { continue };
-            if matches!(call.state, State::AwaitHead)
-                && matches!(call.purpose, Some(Purpose::Request { repeatable: false, .. }))
-            {
+        for (id, mut call) in self.exchanges.take_where(concerned) {
+            let once = matches!(call.purpose, Some(Purpose::Request { repeatable: false, .. }));
+            if once && matches!(call.state, State::AwaitHead) {
                 call.stranded = call.stranded.or(Some(now.after(STRANDED)));
-                self.put(id, call);
+                self.exchanges.calls.put(id, call);
                 continue;
             }
-            self.drop_exchange(id, &call);
+            self.exchanges.cancel(id, &call);
             let sent = !call.unsent_message();
             let failure = if sent {
-                Failure::stream(error)
+                Failure::stream(error, &call.url)
             } else {
                 Failure::call(error.unwrap_or(CallError::Reset), "", &call.url)
             };
@@ -236,35 +268,13 @@ impl HttpBack {
                 _ => call.traits().of_client && (call.traits().repeatable || !sent),
             };
             if !again {
-                self.fail(&call, failure);
+                self.exchanges.fail(&call, failure);
                 continue;
             }
             if sent {
                 call.outgoing.delivered = Delivered::Maybe;
             }
-            self.reports.push_back(Report::SessionGone(call.outgoing, failure));
-        }
-    }
-
-    /// Another URL for a message that the named endpoint does not know: a gateway may
-    /// have stripped the prefix of the server's path.
-    pub(super) fn second_endpoint(&self, call: &Call) -> Option<Url> {
-        let Link::Sse(session) = &self.link else { return None };
-        let allowed = self.config.quirks.stripped_prefix && !session.prefixed;
-        let first = allowed
-            && call.mode == SendMode::Post
-            && matches!(&session.endpoint, Endpoint::Open(url) if *url == call.url);
-        under_prefix(&self.config.url, &call.url).filter(|url| first && *url != call.url)
-    }
-
-    /// The server accepted a message at `url`, so that is the endpoint.
-    pub(super) fn endpoint_proven(&mut self, url: &Url) {
-        let Link::Sse(session) = &mut self.link else { return };
-        if let Endpoint::Open(endpoint) = &session.endpoint
-            && endpoint != url
-        {
-            session.prefixed = under_prefix(&self.config.url, endpoint).as_ref() == Some(url);
-            session.endpoint = Endpoint::Open(url.clone());
+            self.exchanges.report(Report::SessionGone(call.outgoing, failure));
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Messages that wait for a session, in sending order. Why they wait does not belong
-//! here.
+//! Messages that wait for a session, in sending order. The sums over them always match the
+//! messages. Why they wait does not belong here.
 
 use crate::index::ByNumber;
 use crate::outgoing::Outgoing;

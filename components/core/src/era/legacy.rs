@@ -2,13 +2,13 @@
 //! held until the session is open, and how the proxy replaces a lost session without the
 //! client noticing. Calls and their recovery belong to `back`.
 
-use super::cancelled;
 use super::held::Held;
+use super::{PROTOCOL_VERSION, cancelled, one};
 use crate::config::Snapshot;
 use crate::outgoing::{Outgoing, Purpose, SessionContext};
 use crate::route::{Asked, RequestKey, Route};
 use crate::time::{Deadline, Time, Why, earlier};
-use crate::wire::message::{self, Id, Kind, Message, Parsed};
+use crate::wire::message::{self, Id, Kind, Message};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use std::collections::BTreeMap;
@@ -24,7 +24,6 @@ const LONGEST_SETTING: usize = 16 << 10;
 /// than any date.
 const LONGEST_VERSION: usize = 64;
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 /// The client's session with the server.
@@ -40,8 +39,9 @@ pub(crate) struct Legacy {
 enum Phase {
     /// No handshake yet: messages pass, and the server may refuse them.
     Fresh,
-    /// The server has `initialize`; everything else is held.
-    AwaitInitialize,
+    /// The server has `initialize`: the proxy's own if there is a key, else the client's.
+    /// Everything else is held.
+    AwaitInitialize(Option<RequestKey>),
     /// The server has `initialized`; everything else is held until this time at the
     /// latest.
     AwaitInitialized(Time),
@@ -51,16 +51,16 @@ enum Phase {
     Lost(Option<Time>),
 }
 
-/// What is needed to open the session a second time. Messages are kept as bytes,
-/// which every snapshot shares.
+/// What the proxy needs to open the session again. It keeps messages as bytes, which
+/// every snapshot shares.
 #[derive(Debug, Default)]
 struct Memory {
     initialize: Option<Bytes>,
-    /// What the client and the server agreed on first.
+    /// The version that client and server first agreed on.
     version: String,
     log_level: Option<Bytes>,
     subscriptions: BTreeMap<String, Bytes>,
-    /// Settings that the server has not confirmed.
+    /// Settings that the server has not confirmed yet.
     asked: BTreeMap<RequestKey, Message>,
 }
 
@@ -112,6 +112,16 @@ impl Legacy {
         self.session.named
     }
 
+    /// The headers that name the session at the server; none if it has no id.
+    pub(crate) fn name(&self) -> &[(HeaderName, HeaderValue)] {
+        if self.session.named { &self.session.headers } else { &[] }
+    }
+
+    /// Whether a session was open before.
+    pub(crate) fn had_session(&self) -> bool {
+        self.session.number > 0
+    }
+
     /// Whether `session` is the current one.
     pub(crate) fn is_current(&self, session: &SessionContext) -> bool {
         self.session.number == session.number && matches!(self.phase, Phase::Open | Phase::AwaitInitialized(_))
@@ -135,9 +145,15 @@ impl Legacy {
         let session = match self.phase {
             Phase::AwaitInitialized(at) => Some(Deadline { at, why: Why::Greeting }),
             Phase::Lost(Some(at)) => Some(Deadline { at, why: Why::Reopen }),
-            Phase::Fresh | Phase::AwaitInitialize | Phase::Open | Phase::Lost(None) => None,
+            Phase::Fresh | Phase::AwaitInitialize(_) | Phase::Open | Phase::Lost(None) => None,
         };
         earlier(session, self.held.deadline())
+    }
+
+    /// The client opens a session itself. Returns the proxy's own handshake, which is not
+    /// needed any more.
+    pub(super) fn superseded(&mut self) -> Option<RequestKey> {
+        if let Phase::AwaitInitialize(own) = &mut self.phase { own.take() } else { None }
     }
 
     /// Remembers the parts of a client's request that a new session would need.
@@ -151,11 +167,11 @@ impl Legacy {
 
     /// The notification that cancels a request at the server.
     pub(crate) fn cancel(wire: &Id) -> Outgoing {
-        Outgoing::new(Purpose::Notification, cancelled(wire))
+        Outgoing::new(Purpose::Notification, cancelled(wire, "timed out"))
     }
 
-    /// A request of the client is over. A setting that the server took is
-    /// remembered, for a new session. `true` if that changed the snapshot.
+    /// A client's request is over. If the server accepted a setting, remember it for a new
+    /// session. Returns `true` if that changed the snapshot.
     pub(crate) fn concluded(&mut self, key: RequestKey, conclusion: Conclusion) -> bool {
         let setting = self.memory.asked.remove(&key);
         conclusion == Conclusion::Succeeded && setting.is_some_and(|message| self.memory.learn(message))
@@ -165,10 +181,19 @@ impl Legacy {
     /// to replace it.
     pub(crate) fn admit(&mut self, now: Time, outgoing: Outgoing, route: &mut Route) -> Option<Outgoing> {
         if matches!(outgoing.purpose, Purpose::Initialize(_)) {
-            self.phase = Phase::AwaitInitialize;
+            self.phase = Phase::AwaitInitialize(None);
             self.session = context(self.session.number, None, None);
             return Some(outgoing);
         }
+        // Held messages go first, above all `initialized`.
+        if self.phase == Phase::Open && !self.held.is_empty() {
+            self.held.push_back(outgoing);
+            return None;
+        }
+        self.pass(now, outgoing, route)
+    }
+
+    fn pass(&mut self, now: Time, outgoing: Outgoing, route: &mut Route) -> Option<Outgoing> {
         match self.phase {
             Phase::Fresh => Some(outgoing),
             Phase::Open => {
@@ -177,7 +202,7 @@ impl Legacy {
                 }
                 Some(outgoing)
             }
-            Phase::AwaitInitialize | Phase::AwaitInitialized(_) => {
+            Phase::AwaitInitialize(_) | Phase::AwaitInitialized(_) => {
                 self.held.push_back(outgoing);
                 None
             }
@@ -193,15 +218,69 @@ impl Legacy {
         match self.phase {
             Phase::Fresh | Phase::Open => {
                 let outgoing = self.held.pop_front()?;
-                self.admit(now, outgoing, route)
+                if matches!(outgoing.purpose, Purpose::Initialize(_)) {
+                    return self.admit(now, outgoing, route);
+                }
+                self.pass(now, outgoing, route)
             }
             Phase::Lost(at) if !self.held.is_empty() || at.is_some_and(|at| at <= now) => self.reinitialize(route),
-            Phase::AwaitInitialize | Phase::AwaitInitialized(_) | Phase::Lost(_) => None,
+            Phase::AwaitInitialize(_) | Phase::AwaitInitialized(_) | Phase::Lost(_) => None,
         }
     }
 
+    /// Whether there is a handshake to open a session with.
+    pub(super) fn introduced(&self) -> bool {
+        self.memory.initialize.is_some()
+    }
+
+    /// Sets the handshake on behalf of a client that has none. The next message opens the
+    /// session.
+    pub(super) fn introduce(&mut self, initialize: Vec<u8>) {
+        self.memory.initialize = Some(initialize.into());
+        self.phase = Phase::Lost(None);
+    }
+
+    /// The server's era is unknown, and a lost session cannot be replaced before it is
+    /// known.
+    pub(super) fn await_era(&mut self) {
+        if let Phase::Lost(wait) = &mut self.phase {
+            *wait = None;
+        }
+    }
+
+    /// The server's era could not be detected. The next message of a modern client opens
+    /// the session. Returns the held messages, which cannot be sent.
+    pub(super) fn not_lent(&mut self) -> Vec<Outgoing> {
+        self.phase = if self.introduced() { Phase::Lost(None) } else { Phase::Fresh };
+        self.held.take_all()
+    }
+
+    /// Remembers a setting of the proxy's own for the next session. Returns `true` if the
+    /// server gets it only with that one.
+    pub(super) fn learn(&mut self, setting: Message) -> bool {
+        self.memory.learn(setting);
+        matches!(self.phase, Phase::Lost(_))
+    }
+
+    /// Holds a message until the proxy knows the server's era.
+    pub(super) fn hold(&mut self, outgoing: Outgoing) {
+        self.held.push_back(outgoing);
+    }
+
+    /// Takes the held messages that a modern client wrote.
+    pub(super) fn take_modern(&mut self) -> Vec<Outgoing> {
+        let (modern, rest): (Vec<_>, Vec<_>) = self.held.take_all().into_iter().partition(|outgoing| outgoing.modern);
+        rest.into_iter().for_each(|outgoing| self.held.push_back(outgoing));
+        modern
+    }
+
+    /// The next held message, for a server that needs no session.
+    pub(super) fn unhold(&mut self) -> Option<Outgoing> {
+        self.held.pop_front()
+    }
+
     /// Removes the held requests that have timed out.
-    pub(crate) fn overdue(&mut self, now: Time) -> Vec<Outgoing> {
+    pub(super) fn overdue(&mut self, now: Time) -> Vec<Outgoing> {
         self.held.overdue(now)
     }
 
@@ -221,6 +300,15 @@ impl Legacy {
             self.memory.version = version.clone().unwrap_or_default();
         }
         version
+    }
+
+    /// The client's session is open, but the server has none.
+    pub(crate) fn opened_without_session(&mut self, version: Option<String>) {
+        self.session = context(self.session.number + 1, None, None);
+        self.phase = Phase::Open;
+        if self.memory.version.is_empty() {
+            self.memory.version = version.unwrap_or_default();
+        }
     }
 
     /// The server answered the proxy's own `initialize` for a lost session.
@@ -315,17 +403,10 @@ impl Legacy {
 
     fn reinitialize(&mut self, route: &mut Route) -> Option<Outgoing> {
         let message = one(self.memory.initialize.as_ref()?)?;
-        self.phase = Phase::AwaitInitialize;
-        self.session = context(self.session.number, None, None);
         let (key, id) = route.open_own(Asked::NewSession);
+        self.phase = Phase::AwaitInitialize(Some(key));
+        self.session = context(self.session.number, None, None);
         Some(Outgoing::new(Purpose::Reinitialize(key), message.with_id(&id)))
-    }
-}
-
-fn one(bytes: &Bytes) -> Option<Message> {
-    match message::parse(bytes.to_vec()) {
-        Ok(Parsed::One(message)) => Some(message),
-        Ok(Parsed::Batch(_)) | Err(_) => None,
     }
 }
 
@@ -334,7 +415,7 @@ fn context(number: u64, id: Option<HeaderValue>, version: Option<HeaderValue>) -
     let named = id.is_some();
     let headers = [(SESSION_ID, id), (PROTOCOL_VERSION, version)];
     let headers = headers.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-    Arc::new(SessionContext { number, headers, named })
+    Arc::new(SessionContext { number, headers, named, stateless: false })
 }
 
 /// What to do with a message whose session is lost.
@@ -359,7 +440,7 @@ impl Memory {
         }
     }
 
-    /// `true` if there is something new to remember, or to forget.
+    /// Remembers or forgets a setting. Returns `false` if there was nothing to do.
     fn learn(&mut self, message: Message) -> bool {
         let Kind::Request { method, .. } = &message.kind else { return false };
         let uri = message::text_member(message.params(), "uri");

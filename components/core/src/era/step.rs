@@ -2,12 +2,13 @@
 //! tables over the message and the open requests. They only decide. Session state does
 //! not belong here.
 
-use super::{Role, cancelled_request, progress_token, repeatable, reported_token, role};
+use super::{Role, cancelled_request, metadata, repeatable, reported_token, role};
+use crate::failure::Failure;
 use crate::note::Note;
-use crate::outgoing::Purpose;
+use crate::outgoing::{Outgoing, Purpose};
 use crate::quirks::Quirks;
 use crate::route::{Asked, RequestKey, Route};
-use crate::wire::message::{Id, Kind, Message};
+use crate::wire::message::{self, Id, Kind, Message};
 
 /// The proxy relays longer progress tokens, but does not remember them.
 const LONGEST_TOKEN: usize = 256;
@@ -16,8 +17,8 @@ const LONGEST_TOKEN: usize = 256;
 #[derive(Debug)]
 pub(crate) enum FromClient {
     /// The server must answer it. It reports progress under `token`. If `repeatable`, it
-    /// is safe to send the request twice.
-    Request { asked: Asked, token: Option<Id>, repeatable: bool },
+    /// is safe to send the request twice. `modern`: it has the form of 2026-07-28.
+    Request { asked: Asked, token: Option<Id>, repeatable: bool, modern: bool },
     /// The client no longer waits for this request. The server gets the message.
     Cancel(RequestKey),
     /// The server gets this answer to its own question.
@@ -25,7 +26,7 @@ pub(crate) enum FromClient {
     /// The server gets it.
     Send(Purpose),
     /// Drop it.
-    Drop(Note),
+    Drop(Option<Note>),
 }
 
 /// What to do with a message from the server.
@@ -35,31 +36,106 @@ pub(crate) enum FromServer {
     Answer(RequestKey),
     /// Ask the client. `aside`: the server continues with other requests meanwhile.
     Ask { aside: bool },
+    /// The client gets the question in place of an answer.
+    Park { aside: bool },
     /// Report progress of this request to the client.
     Progress(RequestKey),
-    /// The client no longer needs to answer this question.
-    Withdraw(Id),
+    /// Nobody needs to answer this question any longer. `tell`: the client knows it.
+    Withdraw { question: Id, tell: bool },
     /// The client gets it.
     Deliver,
+    /// Those of the client's requests get it that asked for it.
+    Distribute,
+    /// Drop it.
+    Drop(Note),
     /// Nobody waits for this answer. `deliver`: the client gets it anyway.
     Late { deliver: bool },
+}
+
+/// How a request is cancelled at the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cancellation {
+    /// The client's notification goes on to the server.
+    Relay,
+    /// The proxy sends a notification.
+    Notify,
+    /// The proxy closes the response.
+    Close,
+}
+
+/// What a modern server needs, or what the client gets in its place.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Send it to the server.
+    Send(Outgoing),
+    /// Answer the client's `initialize`: the server is known.
+    Opened(RequestKey, Reply),
+    /// Answer this request of the client.
+    Answer(RequestKey, Reply),
+    /// The server has answered, but the client's request stays open.
+    Release(RequestKey),
+    /// Answer the client with this raw result, and keep the server's side open.
+    Park(RequestKey, String),
+    /// The client's request `retry` continues the parked one.
+    Adopt {
+        parked: RequestKey,
+        retry: RequestKey,
+    },
+    /// A parked request is over.
+    Discard(RequestKey),
+    /// Close the stream of this request of the proxy.
+    Close(RequestKey),
+    /// Ask the client this, under this id.
+    Ask(Id, Vec<u8>),
+    /// The client need not answer this question any longer.
+    Withdraw(Id),
+    /// The client gets this notification, which may belong to one of its requests.
+    Notify(Option<RequestKey>, Vec<u8>),
+    Note(Note),
+}
+
+/// An answer to a request of the client.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// A raw result.
+    Result(String),
+    /// A raw error.
+    Error(String),
+    /// The server's answer.
+    Message(Message),
+    /// The proxy's own error.
+    Failure(Failure),
+}
+
+impl Reply {
+    pub(crate) fn empty() -> Self {
+        Self::Result("{}".to_owned())
+    }
+
+    pub(crate) fn error(code: i64, message: &str) -> Self {
+        Self::Error(message::error_body::<()>(code, message, None))
+    }
 }
 
 pub(crate) fn from_client(message: &Message, route: &Route) -> FromClient {
     match &message.kind {
         Kind::Request { method, .. } => {
-            let asked = if role(method) == Role::Initialize { Asked::Session } else { Asked::Plain };
-            let token = progress_token(message.params()).filter(|token| token.text().len() <= LONGEST_TOKEN);
-            FromClient::Request { asked, token, repeatable: repeatable(method) }
+            let (token, modern) = metadata(message.params());
+            let modern = modern || role(method) == Role::Discover;
+            let asked = if role(method) == Role::Initialize && !modern { Asked::Session } else { Asked::Plain };
+            let token = token.filter(|token| token.text().len() <= LONGEST_TOKEN);
+            FromClient::Request { asked, token, repeatable: repeatable(method), modern }
         }
         Kind::Response { id } => match id.clone().filter(|id| route.is_asked(id)) {
             Some(id) => FromClient::Answer(id),
-            None => FromClient::Drop(Note::StrayAnswer),
+            None => FromClient::Drop(Some(Note::StrayAnswer)),
         },
         Kind::Notification { method } => match role(method) {
             Role::Cancelled => cancellation(message, route),
             Role::Initialized => FromClient::Send(Purpose::Initialized),
-            Role::Initialize | Role::Progress | Role::Ping | Role::Plain => FromClient::Send(Purpose::Notification),
+            Role::Initialize | Role::Progress | Role::Ping | Role::Discover | Role::Plain => {
+                FromClient::Send(Purpose::Notification)
+            }
         },
     }
 }
@@ -68,7 +144,7 @@ pub(crate) fn from_client(message: &Message, route: &Route) -> FromClient {
 fn cancellation(message: &Message, route: &Route) -> FromClient {
     let named = cancelled_request(message.params()).and_then(|id| route.by_client(&id));
     match named.map(|key| (key, route.asked(key))) {
-        Some((_, Some(Asked::Session))) => FromClient::Drop(Note::InitializeCancelled),
+        Some((_, Some(Asked::Session))) => FromClient::Drop(Some(Note::InitializeCancelled)),
         Some((key, _)) => FromClient::Cancel(key),
         None => FromClient::Send(Purpose::Notification),
     }
@@ -93,9 +169,9 @@ pub(crate) fn from_server(message: &Message, origin: Option<RequestKey>, route: 
             }
             Role::Cancelled => {
                 let question = cancelled_request(message.params()).filter(|id| route.is_asked(id));
-                question.map_or(FromServer::Deliver, FromServer::Withdraw)
+                question.map_or(FromServer::Deliver, |question| FromServer::Withdraw { question, tell: true })
             }
-            Role::Initialize | Role::Initialized | Role::Ping | Role::Plain => FromServer::Deliver,
+            Role::Initialize | Role::Initialized | Role::Ping | Role::Discover | Role::Plain => FromServer::Deliver,
         },
     }
 }

@@ -82,7 +82,7 @@ impl LineFront {
     fn take(&mut self, line: Line<'_>) -> Option<Read> {
         let parsed = match line {
             Line::Whole(bytes) => message::parse(Cow::into_owned(bytes)),
-            Line::TooLong(id) => Err(Malformed { id, fault: Fault::TooLong }),
+            Line::TooLong(ids) => return Some(self.too_long(ids)),
         };
         match parsed {
             Ok(Parsed::One(message)) => Some(Read::Message(message)),
@@ -142,9 +142,23 @@ impl LineFront {
         Bytes::from(message::to_line(message, self.quirks.line_separators))
     }
 
+    /// Refuses the requests in a line over the limit.
+    fn too_long(&self, mut ids: Vec<Id>) -> Read {
+        let fault = Fault::TooLong;
+        if ids.len() < 2 {
+            return self.refuse(Malformed { id: ids.pop(), fault });
+        }
+        let failure = self.failure(fault);
+        Read::Refusals(ids.iter().flat_map(|id| self.line(failure.answer_with_hint(id))).collect())
+    }
+
     fn refuse(&self, bad: Malformed) -> Read {
         let Some(id) = bad.id else { return Read::Noise(bad.fault) };
-        let failure = match bad.fault {
+        Read::Refused(id, self.failure(bad.fault))
+    }
+
+    fn failure(&self, fault: Fault) -> Failure {
+        match fault {
             Fault::Encoding => Failure::refused(PARSE_ERROR, "the message is not UTF-8"),
             Fault::Syntax => Failure::refused(PARSE_ERROR, "the message is not valid JSON"),
             Fault::Shape => Failure::refused(INVALID_REQUEST, "the message is not a JSON-RPC request"),
@@ -153,8 +167,7 @@ impl LineFront {
                 let text = format!("the message is over the limit of {} bytes (--max-message-bytes)", self.max);
                 Failure::refused(INVALID_REQUEST, text)
             }
-        };
-        Read::Refused(id, failure)
+        }
     }
 }
 

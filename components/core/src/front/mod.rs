@@ -12,14 +12,14 @@ use lines::LineFront;
 /// The client's transport.
 #[derive(Debug)]
 pub(crate) enum Front {
-    Lines(LineFront),
+    Lines(Box<LineFront>),
     Http(Box<HttpFront>),
 }
 
 impl Front {
     pub(crate) fn new(config: &Config, rng: &mut Rng) -> Self {
         match &config.client {
-            ClientTransport::Lines => Self::Lines(LineFront::new(config.max_message, config.quirks)),
+            ClientTransport::Lines => Self::Lines(Box::new(LineFront::new(config.max_message, config.quirks))),
             ClientTransport::Http(client) => {
                 let epoch = u32::try_from(rng.next() >> 32).unwrap_or_default();
                 Self::Http(Box::new(HttpFront::new(client.clone(), config.max_message, epoch)))

@@ -1,10 +1,11 @@
-//! An HTTP client: its exchanges, which all belong to one session.
+//! The exchanges of HTTP clients: of one legacy session, or of any number of modern clients.
+//! Passes facts about them to the front, and its events on. What a response contains does
+//! not belong here.
 
 use super::stage::GOODBYE;
 use super::{Proxy, Stage};
 use crate::boundary::{ExchangeId, Exit};
-use crate::config::Transport;
-use crate::era;
+use crate::config::{ClientTransport, Transport};
 use crate::flow;
 use crate::front::Front;
 use crate::front::http::{ClientEvent, Destination, HttpFront};
@@ -28,7 +29,7 @@ impl Proxy {
                 ClientEvent::Listens => self.client_listens(),
                 ClientEvent::Leaves => self.client_left("the client ended the session"),
             }
-            self.settle();
+            self.advance();
         }
     }
 
@@ -39,14 +40,13 @@ impl Proxy {
 
     pub(super) fn client_took(&mut self, id: ExchangeId, count: usize) {
         let now = self.now;
-        self.exchange_over(|front| front.taken(now, id, count));
+        self.exchange_over(|front| front.flushed(now, id, count));
     }
 
     fn exchange_over(&mut self, change: impl FnOnce(&mut HttpFront)) {
         let Some(front) = self.http() else { return };
         change(front);
-        let unread = front.unread();
-        self.flushed(|to_client| to_client.set(unread));
+        self.drain_front();
     }
 
     pub(super) fn client_tick(&mut self) {
@@ -59,9 +59,7 @@ impl Proxy {
 
     /// A client that only listens needs a session too.
     fn client_listens(&mut self) {
-        if let Some(outgoing) = self.era.reopen(&mut self.route) {
-            self.send(outgoing);
-        }
+        self.reopen();
     }
 
     /// Ends the session, first for the client and then for the server.
@@ -81,7 +79,7 @@ impl Proxy {
     pub(super) fn client_waits_no_longer(&mut self, id: &Id) {
         let now = self.now;
         if let Some(front) = self.http() {
-            front.settle(now, id);
+            front.cancelled(now, id);
             self.drain_front();
         }
     }
@@ -96,21 +94,22 @@ impl Proxy {
 
     /// The client left before its session was open, and will not return.
     pub(super) fn client_missed_its_session(&self) -> bool {
-        matches!(&self.front, Front::Http(front) if front.unknown())
+        matches!(&self.front, Front::Http(front) if front.is_unknown())
     }
 
     /// The new session may have different lists.
     pub(super) fn announce_changes(&mut self, initialized: &str) {
-        if self.http().is_some() {
-            for change in era::list_changes(initialized) {
-                self.write_message(Destination::Nothing, change);
-            }
+        if self.http().is_none() {
+            return;
+        }
+        for change in self.era.list_changes(initialized) {
+            self.write_message(Destination::Nothing, change);
         }
     }
 
     /// Whether the client's session ends when the server loses its own.
     pub(super) fn ends_with_the_server(&self) -> bool {
-        matches!(&self.front, Front::Http(front) if !front.recovers())
+        matches!(&self.config.client, ClientTransport::Http(client) if !client.recovers)
     }
 
     /// Whether the client must start a new session after a failed `initialize`.
@@ -136,10 +135,13 @@ impl Proxy {
     /// Collects the outputs of the front.
     pub(super) fn drain_front(&mut self) {
         let Front::Http(front) = &mut self.front else { return };
+        if self.stage == Stage::Over {
+            return;
+        }
         self.queue.extend(std::iter::from_fn(|| front.output()));
-        let (unread, unasked) = (front.unread(), front.unasked());
+        let (unread, refused, abandoned) = (front.unread(), front.questions().refused(), front.abandoned());
         self.flushed(|to_client| to_client.set(unread));
-        for id in unasked {
+        for id in refused {
             let Some(ask) = self.route.answer(&id) else { continue };
             if !ask.aside {
                 self.back.touch(self.now, None);
@@ -147,19 +149,22 @@ impl Proxy {
             self.question_over(&id);
             self.refuse_ask(&ask.id, "the client has no stream open");
         }
+        for id in abandoned {
+            self.client_abandoned(&id);
+        }
     }
 
     /// A question from the server no longer needs an answer.
     pub(super) fn question_over(&mut self, id: &Id) {
         if let Some(front) = self.http() {
-            front.answered(id);
+            front.questions().over(id);
         }
     }
 
     /// The server no longer needs an answer to any question.
     pub(super) fn questions_over(&mut self) {
         if let Some(front) = self.http() {
-            front.all_answered();
+            front.questions().all_over();
         }
     }
 

@@ -1,8 +1,9 @@
-//! The path from the client to the server: front ▶ route ▶ era ▶ back.
+//! The path from the client to the server: front ▶ route ▶ era ▶ back. Every request either
+//! gets a `RequestKey` here or a refusal. Protocol decisions belong to the modules.
 
 use super::{Proxy, Stage};
 use crate::boundary::{Output, Side};
-use crate::era::{self, FromClient, legacy::Conclusion};
+use crate::era::{self, Cancellation, Era, FromClient, legacy::Conclusion};
 use crate::failure::{Delivered, Failure, INVALID_REQUEST, NO_ANSWER};
 use crate::flow;
 use crate::front::Front;
@@ -11,7 +12,7 @@ use crate::front::lines::Read;
 use crate::note::{Blame, Note};
 use crate::outgoing::{Outgoing, Purpose};
 use crate::route::{Asked, LONG_ID, Refusal, RequestKey};
-use crate::wire::message::{self, Id, Kind, Message};
+use crate::wire::message::{self, Id, Kind, Message, Parsed};
 use bytes::Bytes;
 
 /// With this many notifications and answers that the server has not accepted, the proxy
@@ -26,7 +27,7 @@ impl Proxy {
         while let Front::Lines(front) = &mut self.front {
             let Some(read) = front.next(&mut bytes) else { return };
             self.client_said(read);
-            self.settle();
+            self.advance();
         }
     }
 
@@ -37,9 +38,11 @@ impl Proxy {
         while let Front::Lines(front) = &mut self.front {
             let Some(read) = front.last() else { break };
             self.client_said(read);
-            self.settle();
+            self.advance();
         }
         self.start_draining();
+        let steps = self.era.abandoned(self.now, &mut self.route);
+        self.carry_out(steps);
         for id in self.drop_asks() {
             self.refuse_ask(&id, "the client has closed its side");
         }
@@ -56,29 +59,39 @@ impl Proxy {
     }
 
     pub(super) fn client_sent(&mut self, message: Message) {
-        match era::from_client(&message, &self.route) {
-            FromClient::Request { asked, token, repeatable } => {
-                self.client_requested(asked, token, repeatable, message)
+        match self.era.client_message(&message, &self.route) {
+            FromClient::Request { asked, token, repeatable, modern } => {
+                self.client_requested(asked, token, repeatable, modern, message);
             }
             FromClient::Cancel(key) => self.client_cancelled(key, message),
             FromClient::Answer(question) => self.client_answered(&question, message),
             FromClient::Send(purpose) => self.pass_on(purpose, message),
-            FromClient::Drop(note) => self.note(note),
+            FromClient::Drop(note) => note.into_iter().for_each(|note| self.note(note)),
         }
     }
 
-    fn client_requested(&mut self, asked: Asked, token: Option<Id>, repeatable: bool, message: Message) {
-        let Kind::Request { id, .. } = &message.kind else { return };
+    fn client_requested(&mut self, asked: Asked, token: Option<Id>, repeatable: bool, modern: bool, message: Message) {
+        let Kind::Request { id, method } = &message.kind else { return };
         let fits = flow::may_keep(self.kept(), message.bytes.len(), self.config.max_message);
         let opened = if fits { self.route.open(id, token, asked) } else { Err(Refusal::Full) };
         match opened {
             Err(refusal) => self.write_failure(&id.clone(), &refused(refusal)),
             Ok(key) => {
                 self.ledger.opened(id);
-                let opens = asked == Asked::Session;
-                let purpose = if opens { Purpose::Initialize(key) } else { Purpose::Request { key, repeatable } };
-                self.era.requested(purpose, &message);
-                self.pass_on(purpose, message);
+                let purpose = match asked {
+                    Asked::Session => Purpose::Initialize(key),
+                    Asked::Plain if modern && era::lasts(method) => Purpose::Watch(key),
+                    Asked::Plain
+                    | Asked::NewSession
+                    | Asked::Upkeep
+                    | Asked::Discovery
+                    | Asked::Tools
+                    | Asked::Subscription => Purpose::Request { key, repeatable },
+                };
+                let steps = self.era.requested(purpose, &message);
+                self.carry_out(steps);
+                let outgoing = Outgoing::new(purpose, message.bytes);
+                self.deliver(Outgoing { since: Some(self.now), modern, ..outgoing });
             }
         }
     }
@@ -93,19 +106,44 @@ impl Proxy {
             self.back.touch(self.now, None);
         }
         self.question_over(&ask.id);
+        if self.era.is_question(&ask.id) {
+            let steps = self.era.replied(&ask.id, &message, &mut self.route);
+            return self.carry_out(steps);
+        }
         self.deliver(Outgoing::new(Purpose::Answer, message.with_id(&ask.id)));
     }
 
     /// The client cancelled a request. The server gets the notification unless it never
     /// saw the request. The proxy drops a late answer.
     fn client_cancelled(&mut self, key: RequestKey, message: Message) {
-        self.era.concluded(key, Conclusion::Failed);
+        self.concluded(key, Conclusion::Failed);
+        let wire = self.route.wire_id(key).cloned();
         if let Some(id) = self.close(key) {
             self.client_waits_no_longer(&id);
         }
-        let known = self.era.withdraw(key).or_else(|| self.back.forget(key));
-        if known.is_none_or(|outgoing| outgoing.delivered != Delivered::No) {
-            self.pass_on(Purpose::Notification, message);
+        let held = self.era.legacy.withdraw(key);
+        let seen = |outgoing: Outgoing| outgoing.delivered != Delivered::No;
+        match self.era.cancellation() {
+            Cancellation::Close => drop(held.or_else(|| self.back.abort(self.now, key))),
+            Cancellation::Relay => {
+                if held.or_else(|| self.back.forget(self.now, key)).is_none_or(seen) {
+                    self.pass_on(Purpose::Notification, message);
+                }
+            }
+            Cancellation::Notify => {
+                let seen = held.or_else(|| self.back.forget(self.now, key)).is_some_and(seen);
+                if let Some(wire) = wire.filter(|_| seen) {
+                    self.deliver(Outgoing::new(Purpose::Notification, Era::cancelled(&wire)));
+                }
+            }
+        }
+    }
+
+    /// The client closed the response to a request, which cancels it.
+    pub(super) fn client_abandoned(&mut self, id: &Id) {
+        let Some(key) = self.route.by_client(id) else { return };
+        if let Ok(Parsed::One(message)) = message::parse(Era::cancelled(id)) {
+            self.client_cancelled(key, message);
         }
     }
 
@@ -121,6 +159,10 @@ impl Proxy {
     /// Refuses a question that the proxy cannot ask the client. A server that keeps
     /// asking without accepting answers gets no refusal.
     pub(super) fn refuse_ask(&mut self, id: &Id, why: &str) {
+        if self.era.is_question(id) {
+            let steps = self.era.unanswerable(id, why);
+            return self.carry_out(steps);
+        }
         if self.back.held().untaken >= MOST_UNTAKEN {
             return self.note(Note::AskDropped);
         }
@@ -147,6 +189,12 @@ impl Proxy {
                 self.drain_front();
             }
         }
+    }
+
+    /// Writes a notification that the server sent in its response to a request, if any.
+    pub(super) fn write_related(&mut self, key: Option<RequestKey>, message: Vec<u8>) {
+        let id = key.and_then(|key| self.route.client_id(key)).cloned();
+        self.write_message(id.as_ref().map_or(Destination::Nothing, Destination::Related), message);
     }
 
     fn write_lines(&mut self, lines: Bytes) {

@@ -1,18 +1,21 @@
-//! The path from the server to the client: back ▶ era ▶ route ▶ front.
+//! The path from the server to the client: back ▶ era ▶ route ▶ front. `route` grants the
+//! permission to answer each request, once. Protocol decisions belong to the modules.
 
+use super::from_client::MOST_UNTAKEN;
 use super::{Proxy, Stage};
 use crate::back::http::{BodyOver, Origin, Report};
 use crate::boundary::{CallId, Output};
 use crate::era::legacy::{Conclusion, Legacy, Recovery};
-use crate::era::{self, FromServer};
+use crate::era::{Cancellation, Discovered, FromServer};
 use crate::failure::{Delivered, Failure, Phase};
 use crate::front::http::Destination;
 use crate::note::{Blame, Note};
 use crate::outgoing::{Outgoing, Purpose, SessionContext};
 use crate::route::{Asked, Refusal, RequestKey};
 use crate::wire::batch::Batch;
-use crate::wire::message::{Fault, Id, Kind, Message, Parsed};
+use crate::wire::message::{self, Fault, Id, Kind, Message, Parsed};
 use http::{HeaderValue, StatusCode};
+use std::borrow::Cow;
 
 /// How much of an invalid answer to quote.
 const BEGINNING: usize = 200;
@@ -27,7 +30,7 @@ impl Proxy {
             Report::Stop(id) => self.queue.push_back(Output::Cancel(id)),
             Report::Said(origin, parsed) => self.server_said(&origin, parsed),
             Report::TooLong(answer, failure) => self.too_long(answer, &failure),
-            Report::Taken(purpose) => self.taken(purpose),
+            Report::Accepted(purpose) => self.accepted(purpose),
             Report::Failed(purpose, failure) => self.failed(purpose, &failure),
             Report::BodyOver(over) => self.body_over(&over),
             Report::Refused(purpose, failure, error) => self.refused(purpose, &failure, error),
@@ -36,7 +39,7 @@ impl Proxy {
             Report::SessionEnded => self.session_ended(),
             Report::ListenLost(session) => self.listen_lost(&session),
             Report::Idle => {
-                let ping = self.era.ping(&mut self.route);
+                let ping = self.era.legacy.ping(&mut self.route);
                 self.deliver(ping);
             }
             Report::Note(note) => self.note(note),
@@ -46,7 +49,7 @@ impl Proxy {
     pub(super) fn server_bytes(&mut self, id: CallId, mut chunk: &[u8]) {
         while !chunk.is_empty() {
             self.back.chunk(self.now, id, &mut chunk);
-            self.settle();
+            self.advance();
         }
     }
 
@@ -79,12 +82,22 @@ impl Proxy {
             Ok(message) => message,
             Err(message) => return self.invalid_answer(origin, &message),
         };
-        match era::from_server(&message, origin.request, &self.route, self.config.quirks) {
+        if let Some(key) = origin.request.filter(|key| self.is_subscription(*key, &message)) {
+            let steps = self.era.heard(self.now, key, &message, &mut self.route);
+            return self.carry_out(steps);
+        }
+        match self.era.server_message(&message, origin.request, &self.route, self.config.quirks) {
             FromServer::Answer(key) => self.server_answered(key, origin, message),
             FromServer::Ask { aside } => self.server_asked(aside, message),
+            FromServer::Park { aside } => self.server_asked_modern(aside, origin, &message),
             FromServer::Progress(key) => self.server_progressed(key, message),
-            FromServer::Withdraw(question) => self.server_withdrew(&question, message),
-            FromServer::Deliver => self.write_message(Destination::Nothing, message.bytes),
+            FromServer::Withdraw { question, tell } => self.server_withdrew(&question, message, tell),
+            FromServer::Deliver => self.write_related(origin.request, message.bytes),
+            FromServer::Distribute => {
+                let steps = self.era.notified(origin.request, &message);
+                self.carry_out(steps);
+            }
+            FromServer::Drop(note) => self.note(note),
             FromServer::Late { deliver } => {
                 self.note(Note::LateAnswer);
                 if deliver {
@@ -92,6 +105,18 @@ impl Proxy {
                 }
             }
         }
+    }
+
+    fn server_asked_modern(&mut self, aside: bool, origin: &Origin, message: &Message) {
+        let Kind::Request { id, .. } = &message.kind else { return };
+        if self.back.held().untaken >= MOST_UNTAKEN {
+            return self.note(Note::AskDropped);
+        }
+        if self.draining() && !aside {
+            return self.refuse_ask(id, "the client has closed its side");
+        }
+        let steps = self.era.ask(self.now, origin.request, message, &mut self.route);
+        self.carry_out(steps);
     }
 
     fn server_asked(&mut self, aside: bool, message: Message) {
@@ -108,15 +133,20 @@ impl Proxy {
         }
     }
 
-    /// The answer is not valid JSON-RPC: the waiting request gets the proxy's error.
+    /// The answer is not valid JSON-RPC: the waiting request fails.
     fn invalid_answer(&mut self, origin: &Origin, message: &Message) {
         self.note(Note::BadMessage(Fault::Shape));
         let named =
             if let Kind::Response { id: Some(id) } = &message.kind { self.route.by_wire(id) } else { origin.request };
-        let Some(purpose) = named.and_then(|key| self.client_purpose(key)) else { return };
+        let Some(key) = named else { return };
+        let Some(outgoing) = self.back.forget(self.now, key) else { return };
+        if let Purpose::Discover(key) = outgoing.purpose {
+            self.route.close(key);
+            return self.discovered(&Discovered::Answer(message));
+        }
         let beginning = message.bytes.get(..BEGINNING).unwrap_or(&message.bytes);
-        let failure = Failure::body(StatusCode::OK, "its error is not one of JSON-RPC", beginning);
-        self.failed(purpose, &failure);
+        let failure = outgoing.failure(Failure::no_error(beginning));
+        self.failed(outgoing.purpose, &failure);
     }
 
     /// The purpose of an open request, if it is the client's.
@@ -128,51 +158,77 @@ impl Proxy {
 
     fn server_progressed(&mut self, key: RequestKey, message: Message) {
         self.back.touch(self.now, Some(key));
+        if !self.era.progressed(key, message.params()) {
+            return;
+        }
+        let mut message = message;
+        match self.era.renamed_progress(key, message.params()) {
+            None => return,
+            Some(Cow::Borrowed(_)) => {}
+            Some(Cow::Owned(params)) => message.set_params(&params),
+        }
         let id = self.route.client_id(key).cloned();
         self.write_message(id.as_ref().map_or(Destination::Nothing, Destination::Request), message.bytes);
     }
 
-    fn server_withdrew(&mut self, question: &Id, message: Message) {
+    fn server_withdrew(&mut self, question: &Id, message: Message, tell: bool) {
         let Some(ask) = self.route.answer(question) else { return };
         if !ask.aside {
             self.back.touch(self.now, None);
         }
-        self.write_message(Destination::Withdrawn(&ask.id), message.bytes);
+        if tell {
+            self.write_message(Destination::Withdrawn(&ask.id), message.bytes);
+        }
     }
 
     fn server_answered(&mut self, key: RequestKey, origin: &Origin, message: Message) {
         let session = origin.session.clone();
+        let asked = self.route.asked(key);
+        if self.era.translates(key) && (self.route.client_id(key).is_some() || self.era.is_parked(key)) {
+            let steps = self.era.answered(self.now, key, message, &mut self.route);
+            return self.carry_out(steps);
+        }
         if self.route.client_id(key).is_some() {
             return self.answered(key, session, message);
         }
-        let reopens = self.route.asked(key) == Some(Asked::NewSession);
         self.route.close(key);
-        self.back.forget(key);
-        if reopens {
-            self.reinitialized(session, &message);
+        self.back.forget(self.now, key);
+        match asked {
+            Some(Asked::NewSession) => self.reinitialized(session, &message),
+            Some(Asked::Discovery) => self.discovered(&Discovered::Answer(&message)),
+            Some(Asked::Tools) => {
+                let result = Some(message.result()).filter(|result| !result.is_empty());
+                let steps = self.era.looked_up(key, result, &mut self.route);
+                self.carry_out(steps);
+            }
+            Some(Asked::Subscription) => {
+                let steps = self.era.unsubscribed(self.now, key, !message.error().is_empty());
+                self.carry_out(steps);
+            }
+            Some(Asked::Plain | Asked::Session | Asked::Upkeep) | None => {}
         }
     }
 
     fn answered(&mut self, key: RequestKey, session: Option<HeaderValue>, message: Message) {
         let opens = self.route.asked(key) == Some(Asked::Session);
         if opens && message.error().is_empty() {
-            let version = self.era.opened(message.result(), session);
+            let version = self.era.legacy.opened(message.result(), session);
             self.client_session_opened(version.as_deref(), self.back.transport());
             self.note(Note::SessionOpened { transport: self.back.transport(), version });
         }
         let missed = opens && self.client_missed_its_session();
         let refused = opens && !message.error().is_empty();
         let conclusion = if message.error().is_empty() { Conclusion::Succeeded } else { Conclusion::Failed };
-        let learned = self.era.concluded(key, conclusion);
+        let learned = self.concluded(key, conclusion);
         if learned || (opens && !refused) {
             self.tell_snapshot();
         }
-        self.back.forget(key);
+        self.back.forget(self.now, key);
         if let Some(id) = self.close(key) {
             self.write_message(Destination::Answer(&id), message.with_id(&id));
         }
         if missed {
-            return self.client_left("the client left before the session stood");
+            return self.client_left("the client left before the session was open");
         }
         if refused {
             self.not_opened("the server refused initialize");
@@ -183,12 +239,19 @@ impl Proxy {
         if !message.error().is_empty() {
             return self.not_reopened(Failure::new(Phase::Session, Delivered::No, "the server refused initialize"));
         }
-        self.era.reopened(message.result(), session, &mut self.route);
+        let first = !self.era.legacy.had_session();
+        self.era.legacy.reopened(message.result(), session, &mut self.route);
+        let steps = self.era.lent(self.now, message.result(), &mut self.route);
+        self.carry_out(steps);
+        if first {
+            let version = message::text_member(message.result(), "protocolVersion");
+            return self.note(Note::SessionOpened { transport: self.back.transport(), version });
+        }
         self.note(Note::SessionRestored);
         self.announce_changes(message.result());
     }
 
-    fn taken(&mut self, purpose: Purpose) {
+    fn accepted(&mut self, purpose: Purpose) {
         if purpose == Purpose::Initialized {
             self.greeted();
         } else if purpose == Purpose::Goodbye {
@@ -197,7 +260,8 @@ impl Proxy {
     }
 
     fn greeted(&mut self) {
-        if self.era.greeted() {
+        if self.era.legacy.greeted() {
+            self.back.rested(self.now);
             self.listen();
         }
     }
@@ -208,7 +272,7 @@ impl Proxy {
         let Some((key, purpose)) = named.and_then(|key| Some((key, self.client_purpose(key)?))) else {
             return self.note(Note::BadMessage(Fault::TooLong));
         };
-        let known = self.back.forget(key);
+        let known = self.back.forget(self.now, key);
         self.failed(purpose, &known.map_or(failure.clone(), |outgoing| outgoing.failure(failure.clone())));
     }
 
@@ -217,7 +281,15 @@ impl Proxy {
         let nameless = self.config.quirks.null_id;
         let answers = |error: &Message| matches!(&error.kind, Kind::Response { id } if id.is_some() || nameless);
         let key = purpose.traits().key.filter(|key| self.route.client_id(*key).is_some());
+        if let Purpose::Discover(key) = purpose {
+            self.route.close(key);
+            return self.discovered(&Discovered::Refused(failure, error.as_ref()));
+        }
         let (Some(key), Some(error)) = (key, error.filter(answers)) else { return self.failed(purpose, failure) };
+        if self.era.translates(key) {
+            let steps = self.era.refused(self.now, key, error, &mut self.route);
+            return self.carry_out(steps);
+        }
         if let Some(id) = self.close(key) {
             self.write_message(Destination::Answer(&id), error.with_id(&id));
         }
@@ -226,8 +298,13 @@ impl Proxy {
 
     fn expired(&mut self, purpose: Purpose, failure: &Failure) {
         let seen = failure.data.delivered != Delivered::No;
+        if let Purpose::Discover(key) = purpose {
+            self.route.close(key);
+            return self.discovered(&Discovered::Expired);
+        }
         if let Purpose::Request { key, .. } = purpose
             && seen
+            && self.era.cancellation() != Cancellation::Close
             && let Some(id) = self.route.wire_id(key)
         {
             self.deliver(Legacy::cancel(id));
@@ -237,14 +314,31 @@ impl Proxy {
 
     fn body_over(&mut self, over: &BodyOver) {
         let purpose = over.outgoing.purpose;
-        if purpose.traits().key.is_some_and(|key| self.route.asked(key).is_some()) {
+        let waits = |key| self.route.asked(key).is_some() && self.era.awaits(key, over.outgoing.round);
+        if purpose.traits().key.is_some_and(waits) {
             self.failed(purpose, &over.failure());
         }
     }
 
-    fn failed(&mut self, purpose: Purpose, failure: &Failure) {
+    pub(super) fn failed(&mut self, purpose: Purpose, failure: &Failure) {
         match purpose {
-            Purpose::Request { key, .. } => self.answer_with(key, failure),
+            Purpose::Request { key, .. } | Purpose::Watch(key) => self.answer_with(key, failure),
+            Purpose::Discover(key) => {
+                self.route.close(key);
+                self.discovered(&Discovered::Failed(failure));
+            }
+            Purpose::Lookup(key) => {
+                self.route.close(key);
+                let steps = self.era.looked_up(key, None, &mut self.route);
+                self.carry_out(steps);
+            }
+            Purpose::Subscribe(key) => {
+                self.route.close(key);
+                let status = failure.data.http_status;
+                let refused = status.is_some_and(|status| matches!(status, 400..=499) && !matches!(status, 408 | 429));
+                let steps = self.era.unsubscribed(self.now, key, refused);
+                self.carry_out(steps);
+            }
             Purpose::Initialize(key) => {
                 self.answer_with(key, failure);
                 self.not_opened(&failure.message);
@@ -266,8 +360,8 @@ impl Proxy {
 
     /// Answers with the proxy's error, unless the request has an answer already.
     fn answer_with(&mut self, key: RequestKey, failure: &Failure) {
-        self.back.forget(key);
-        self.era.concluded(key, Conclusion::Failed);
+        self.back.forget(self.now, key);
+        self.concluded(key, Conclusion::Failed);
         if let Some(id) = self.close(key) {
             self.write_failure(&id, failure);
         }
@@ -284,12 +378,20 @@ impl Proxy {
             self.failed(outgoing.purpose, &failure);
             return self.client_left("the server ended the session");
         }
-        match self.era.lost(self.now, outgoing, &mut self.route) {
+        // No session can be opened before the proxy knows the server's era.
+        if let Purpose::Discover(_) = outgoing.purpose {
+            return self.failed(outgoing.purpose, failure);
+        }
+        // Its session may have taken the request with it.
+        if outgoing.purpose.traits().key.is_some_and(|key| self.route.asked(key).is_none()) {
+            return;
+        }
+        match self.era.legacy.lost(self.now, outgoing, &mut self.route) {
             Recovery::Resend(outgoing) => self.send(outgoing),
             Recovery::Waits => {}
             Recovery::Reinitialize(outgoing) => {
                 self.note(Note::SessionLost);
-                self.drop_asks();
+                self.questions_lost();
                 self.send(outgoing);
             }
             Recovery::Impossible(outgoing) => {
@@ -299,26 +401,34 @@ impl Proxy {
         }
     }
 
+    /// What the server asked in a lost session needs no answer.
+    fn questions_lost(&mut self) {
+        self.drop_asks();
+        let steps = self.era.session_lost();
+        self.carry_out(steps);
+    }
+
     fn session_ended(&mut self) {
         if self.ends_with_the_server() {
             return self.client_left("the server ended the session");
         }
         let wait = self.back.reopening();
-        self.era.ended(self.now, wait);
-        self.drop_asks();
+        self.era.legacy.ended(self.now, wait);
+        self.questions_lost();
     }
 
     /// Replaces the session, since an idle client without a listening stream receives
     /// nothing.
     fn listen_lost(&mut self, session: &SessionContext) {
-        if self.era.is_current(session) {
+        if self.era.legacy.is_current(session) {
             self.note(Note::SessionLost);
             self.session_ended();
         }
     }
 
     fn not_opened(&mut self, why: &str) {
-        let held = self.era.not_opened();
+        self.era.doubt(self.back.transport());
+        let held = self.era.legacy.not_opened();
         let failure = Failure::new(Phase::Session, Delivered::No, format!("initialize failed: {why}"));
         self.fail_held(held, &failure);
         if self.one_session_only() {
@@ -328,11 +438,18 @@ impl Proxy {
 
     fn not_reopened(&mut self, cause: Failure) {
         self.note(Note::SessionNotRestored);
+        let what = match self.era.legacy.had_session() {
+            true => "the session was lost and no new one could be opened",
+            false => "no session could be opened",
+        };
         let wait = self.back.reopening();
-        let held = self.era.not_reopened(self.now, wait);
+        let held = self.era.legacy.not_reopened(self.now, wait);
         let mut failure = cause.undelivered();
-        failure.message = format!("the session was lost and no new one could be opened: {}", failure.message);
+        failure.message = format!("{what}: {}", failure.message);
         failure.data.phase = Phase::Session;
+        self.era.doubt(self.back.transport());
+        let steps = self.era.not_lent(&failure);
+        self.carry_out(steps);
         self.fail_held(held, &failure);
     }
 

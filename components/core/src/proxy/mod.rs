@@ -1,32 +1,34 @@
-//! The coordinator: owns the rooms and the one output queue, clamps time, and hands
-//! every fact to the room it belongs to. A message visits each room once.
-//! Protocol decisions belong to the rooms.
+//! The coordinator: owns the modules and the only output queue, never lets time run
+//! backwards, and dispatches every fact. A message visits each module once. Protocol
+//! decisions belong to the modules.
 
 mod exchanges;
 mod from_client;
 mod from_server;
+mod modern;
 mod stage;
 
 use crate::back::http::HttpBack;
 use crate::boundary::{Exit, Input, Output, Side, Sink, Source};
-use crate::config::{ClientTransport, Config, HttpTransport, Snapshot};
-use crate::era::legacy::Legacy;
+use crate::config::{ClientTransport, Config, Detection, HttpTransport, Snapshot, Transport};
+use crate::era::Era;
 use crate::flow::ToClient;
 use crate::front::Front;
 use crate::ledger::{Entry, Ledger};
 use crate::note::Note;
-use crate::outgoing::{Outgoing, Purpose};
+use crate::outgoing::{Outgoing, Purpose, SessionContext};
 use crate::rng::Rng;
 use crate::route::{RequestKey, Route};
 use crate::time::{Deadline, Time, earlier};
 use crate::wire::message::Id;
 use bytes::Bytes;
 use from_client::MOST_UNTAKEN;
+use http::{HeaderName, HeaderValue};
 use stage::Stage;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// A tick that comes so much too late comes after a sleep of the machine.
+/// If a tick comes this much after its deadline, the computer slept.
 const OVERSLEPT: Duration = Duration::from_secs(30);
 
 /// The machine between one client and one server.
@@ -35,7 +37,7 @@ pub struct Proxy {
     front: Front,
     route: Route,
     ledger: Ledger,
-    era: Legacy,
+    era: Era,
     back: HttpBack,
     to_client: ToClient,
     queue: VecDeque<Output>,
@@ -45,18 +47,18 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A machine that has seen nothing yet. The seed serves jitter and the ids
-    /// of our own requests; with the same seed and the same facts at the same
-    /// times, two machines say the same.
+    /// Makes a new machine. The seed determines jitter and the ids of the proxy's own
+    /// requests. With the same seed, and the same facts at the same times, two machines
+    /// return the same outputs.
     #[must_use]
     pub fn new(config: &Config, seed: u64, now: Time) -> Self {
         let mut rng = Rng::new(seed);
         let route = Route::new(&mut rng);
-        let mut era = Legacy::new(config.total_timeout);
+        let mut era = Era::new(config, Rng::new(seed.wrapping_add(1)));
         if let ClientTransport::Http(HttpTransport { resumed: Some(known), .. }) = &config.client {
             era.resume(known);
         }
-        Self {
+        let mut proxy = Self {
             front: Front::new(config, &mut rng),
             route,
             ledger: Ledger::default(),
@@ -67,11 +69,15 @@ impl Proxy {
             stage: Stage::Running,
             now,
             config: config.clone(),
+        };
+        if let ClientTransport::Http(client) = &config.client {
+            proxy.end_session(&client.left);
         }
+        proxy
     }
 
-    /// Takes one fact. Never fails, never blocks. Time that runs backwards is
-    /// taken as standing still.
+    /// Handles one fact. Never fails, never blocks. An earlier time than the last one
+    /// counts as the last one.
     pub fn handle(&mut self, now: Time, input: Input<'_>) {
         self.now = self.now.max(now);
         if self.stage == Stage::Over {
@@ -93,10 +99,10 @@ impl Proxy {
             Input::Stop => self.stop(),
             Input::Shutdown => self.shutdown(),
         }
-        self.settle();
+        self.advance();
     }
 
-    /// The next thing to do, in order. May change after `handle`.
+    /// The next output, in order. May change after `handle`.
     pub fn poll(&mut self) -> Option<Output> {
         self.queue.pop_front()
     }
@@ -113,63 +119,113 @@ impl Proxy {
         earlier(self.stage.deadline(), rooms)
     }
 
-    /// May the shell read from this source now? May change after `handle`.
+    /// Whether the shell may read from this source now. May change after `handle`.
     #[must_use]
     pub fn wants(&self, source: Source) -> bool {
         match source {
             Source::Side(Side::Client) => {
                 self.stage == Stage::Running
                     && self.back.held().untaken < MOST_UNTAKEN
+                    && self.era.legacy.waiting() < MOST_UNTAKEN
                     && self.to_client.client_may_send(self.unsent(), self.config.max_message)
             }
             Source::Call(id) => self.stage != Stage::Over && !self.to_client.full() && self.back.wants(id),
         }
     }
 
-    /// Goes on with the session of a machine that was lost.
+    /// Continues the session of a lost machine. A legacy server gets `initialize` at once.
     pub fn resume(&mut self, known: &Snapshot) {
         self.era.resume(known);
         self.tell_snapshot();
-        self.era.reopen(&mut self.route).into_iter().for_each(|outgoing| self.send(outgoing));
-        self.settle();
+        self.reopen();
+        self.advance();
     }
 
-    /// From now on [`Proxy::ledger`] says what the client waits for.
+    /// Starts the ledger: from now on, [`Proxy::ledger`] reports the client's open requests.
     pub fn start_ledger(&mut self) {
         self.ledger.start();
     }
 
-    /// What has changed in what the client waits for. The shell must know it
-    /// before it carries out what `poll` gives.
+    /// Takes the changes to the list of open requests. The shell must store them before it
+    /// carries out the outputs of `poll`.
     pub fn ledger(&mut self) -> Vec<Entry> {
         self.ledger.take()
     }
 
-    /// Bytes of the client that are no whole line yet.
+    /// The headers that name the session at the server. A shell that loses its machine
+    /// passes them to the next one, which ends that session. May change after `handle`.
+    #[must_use]
+    pub fn session(&self) -> &[(HeaderName, HeaderValue)] {
+        self.era.legacy.name()
+    }
+
+    /// Ends a session that another machine has left open. HTTP+SSE has none of these.
+    fn end_session(&mut self, headers: &[(HeaderName, HeaderValue)]) {
+        if headers.is_empty() || self.back.transport() == Transport::Sse {
+            return;
+        }
+        let session = SessionContext { headers: headers.to_vec(), named: true, ..SessionContext::default() };
+        let goodbye = Outgoing { session: session.into(), ..Outgoing::new(Purpose::Goodbye, Bytes::new()) };
+        self.back.send(self.now, goodbye);
+    }
+
+    /// How many bytes of an unfinished line of the client the machine holds.
     #[must_use]
     pub fn unfinished(&self) -> usize {
         self.front.held()
     }
 
-    /// Is a request of the client open? May change after `handle`.
+    /// Whether a request of the client is open, or is parked until the client repeats it.
+    /// May change after `handle`.
     #[must_use]
     pub fn busy(&self) -> bool {
-        !self.route.idle()
+        !self.route.idle() || self.era.parks()
     }
 
-    /// Bytes of the client that have not left for the server.
+    /// What the machine knows about the server. May change after `handle`.
+    #[must_use]
+    pub fn detection(&self) -> Detection {
+        match self.era.detection(self.back.transport()) {
+            Detection::Assumed if self.refuted() => Detection::Unknown,
+            detection @ (Detection::Unknown | Detection::Assumed | Detection::Found(_)) => detection,
+        }
+    }
+
+    /// The machine was told that the server speaks HTTP+SSE, and it does not.
+    fn refuted(&self) -> bool {
+        let told = self.config.found().is_some_and(|found| found.transport == Transport::Sse);
+        told && self.back.transport() != Transport::Sse
+    }
+
+    /// Whether one more request may come that the server asks questions about: over
+    /// HTTP+SSE a question does not say which request it belongs to. `None` while the
+    /// machine is still finding out how to reach the server. May change after `handle`.
+    #[must_use]
+    pub fn tells_apart(&self) -> Option<bool> {
+        let alone = self.route.open_requests() == self.era.listens() && !self.era.parks();
+        let told = self.config.transport == Transport::Sse || self.config.found().is_some();
+        match self.detection() {
+            _ if alone => Some(true),
+            Detection::Found(found) => Some(found.transport == Transport::StreamableHttp),
+            Detection::Assumed if told && self.back.transport() == Transport::Sse => Some(false),
+            Detection::Unknown | Detection::Assumed => None,
+        }
+    }
+
+    /// Bytes of the client's messages that have not left for the server.
     fn unsent(&self) -> usize {
-        self.front.held() + self.era.held() + self.back.held().unsent
+        self.front.held() + self.era.legacy.held() + self.back.held().unsent
     }
 
-    /// Bytes of the client's messages, of which some may have to go again.
+    /// Bytes of the client's messages that the proxy holds, to send them or to send them
+    /// again.
     fn kept(&self) -> usize {
-        self.era.held() + self.back.held().kept
+        self.era.kept() + self.back.held().kept
     }
 
     /// How many messages are on their way to the server, or wait for it.
     fn under_way(&self) -> usize {
-        self.era.waiting() + self.back.held().calls
+        self.era.legacy.waiting() + self.back.held().calls
     }
 
     fn tick(&mut self) {
@@ -177,33 +233,38 @@ impl Proxy {
             self.back.woke(self.now);
         }
         self.fail_overdue();
-        if self.era.tick(self.now) {
+        if self.era.legacy.tick(self.now) {
             self.listen();
         }
-        self.back.tick(self.now, self.paused(), self.pings());
+        let steps = self.era.tick(self.now, &mut self.route);
+        self.carry_out(steps);
+        // A client that leaves may leave calls behind, which are due at once.
         self.client_tick();
-        // What has expired is told before the rest is answered at the end.
-        self.settle();
+        let paused = self.paused();
+        let excused = |key| paused || self.era.is_parked(key);
+        self.back.tick(self.now, excused, self.pings());
+        // Report expired requests before `stage_tick` answers the rest.
+        self.advance();
         self.stage_tick();
     }
 
-    /// An idle server is asked for a sign of life.
+    /// Whether to ping an idle server.
     fn pings(&self) -> bool {
-        self.stage == Stage::Running && self.era.open()
+        self.stage == Stage::Running && self.era.pings()
     }
 
     fn listen(&mut self) {
         self.send(Outgoing::new(Purpose::Listen, Bytes::new()));
     }
 
-    /// The server's silence is the client's fault: it owes the server an
-    /// answer, or does not read what the server says.
+    /// Whether the server's silence does not count: the client owes the server an answer,
+    /// or does not read the server's messages.
     fn paused(&self) -> bool {
         self.route.client_owes() || self.to_client.full()
     }
 
-    /// The client has taken some of what is on its way; the server's silence
-    /// counts again once it is read again.
+    /// The client has read some bytes. If the proxy can now read from the server again, the
+    /// server's silence counts from now on.
     fn flushed(&mut self, take: impl FnOnce(&mut ToClient)) {
         let was_full = self.to_client.full();
         take(&mut self.to_client);
@@ -212,46 +273,58 @@ impl Proxy {
         }
     }
 
-    /// Carries reports and released messages on until no room has more to say,
-    /// and leaves once there is nothing to wait for.
-    fn settle(&mut self) {
+    /// Handles reports and released messages until there are none, and leaves once there is
+    /// nothing to wait for.
+    fn advance(&mut self) {
         loop {
             if let Some(report) = self.back.report(self.now) {
                 self.reported(report);
-            } else if let Some(outgoing) = self.era.release(self.now, &mut self.route) {
-                self.send(outgoing);
+            } else if let Some(steps) = self.era.release(self.now, &mut self.route) {
+                self.carry_out(steps);
             } else if !self.leave_when_done() {
                 return;
             }
         }
     }
 
-    /// Hands a message to the era, and what may go to the back.
+    /// Passes a message to the era, and to the back if the era lets it go.
     fn deliver(&mut self, outgoing: Outgoing) {
-        if let Some(outgoing) = self.era.admit(self.now, outgoing, &mut self.route) {
+        if !self.era.relays(&outgoing) {
+            let steps = self.era.admit(self.now, outgoing, &mut self.route);
+            return self.carry_out(steps);
+        }
+        if let Some(outgoing) = self.era.legacy.admit(self.now, outgoing, &mut self.route) {
+            self.send(outgoing);
+        }
+    }
+
+    /// Opens a new session if the last one is lost.
+    fn reopen(&mut self) {
+        if let Some(outgoing) = self.era.reopen(&mut self.route) {
             self.send(outgoing);
         }
     }
 
     fn send(&mut self, outgoing: Outgoing) {
-        self.back.send(self.now, self.era.stamped(outgoing));
+        let outgoing = if outgoing.session.stateless { outgoing } else { self.era.legacy.stamped(outgoing) };
+        self.back.send(self.now, outgoing);
     }
 
-    /// The permission to answer, once.
+    /// Closes a request. Returns its id once: the permission to answer it.
     fn close(&mut self, key: RequestKey) -> Option<Id> {
         self.route.close(key).inspect(|id| self.ledger.closed(id))
     }
 
-    /// What another machine needs has changed.
+    /// Outputs the snapshot, after it has changed.
     fn tell_snapshot(&mut self) {
-        self.queue.extend(self.era.snapshot().map(Output::Snapshot));
+        self.queue.extend(self.era.legacy.snapshot().map(Output::Snapshot));
     }
 
     fn note(&mut self, note: Note) {
         self.queue.push_back(Output::Note(note));
     }
 
-    /// Two limits may be hit at once; there is one exit.
+    /// Exits, unless the machine already has: two limits may expire at once.
     fn exit(&mut self, exit: Exit) {
         if std::mem::replace(&mut self.stage, Stage::Over) != Stage::Over {
             self.queue.push_back(Output::Exit(exit));

@@ -1,4 +1,6 @@
-//! The end of a run: drain open requests, end the server's session, exit.
+//! The end of a run: drain open requests, end the server's session, exit. Before the exit,
+//! every open request gets an answer, unless the client can no longer get one. There is one
+//! exit. The answers' contents belong to `failure`.
 
 use super::Proxy;
 use crate::boundary::Exit;
@@ -60,7 +62,7 @@ impl Proxy {
             }
             Stage::Leaving(at, exit) if at <= self.now => {
                 self.back.stop_all();
-                self.settle();
+                self.advance();
                 self.exit(exit);
             }
             Stage::Running | Stage::Draining(_) | Stage::Leaving(..) | Stage::Over => {}
@@ -69,7 +71,7 @@ impl Proxy {
 
     /// Leaves if nothing is left to drain. Returns `true` if so.
     pub(super) fn leave_when_done(&mut self) -> bool {
-        let done = self.draining() && self.route.idle() && self.era.idle() && self.back.held().busy == 0;
+        let done = self.draining() && self.route.idle() && self.era.legacy.idle() && self.back.held().busy == 0;
         if done {
             self.leave(GOODBYE, Exit::Drained);
         }
@@ -110,10 +112,10 @@ impl Proxy {
 
     pub(super) fn leave(&mut self, patience: Duration, exit: Exit) {
         self.stage = Stage::Leaving(self.now.after(patience), exit);
-        self.era.end();
+        self.era.legacy.end();
         self.back.stop_all();
-        if !self.era.named() {
-            self.settle();
+        if !self.era.legacy.named() {
+            self.advance();
             return self.exit(exit);
         }
         self.send(Outgoing::new(Purpose::Goodbye, Bytes::new()));
@@ -122,10 +124,15 @@ impl Proxy {
     pub(super) fn answer_the_rest(&mut self, why: &str) {
         for (key, id) in self.route.close_all() {
             self.ledger.closed(&id);
-            self.era.concluded(key, Conclusion::Failed);
+            let attempts = self.era.attempts(key);
+            self.concluded(key, Conclusion::Failed);
             let failure = |delivered| Failure::new(Phase::Drain, delivered, why);
-            let known = self.era.withdraw(key).or_else(|| self.back.forget(key));
-            let unknown = || failure(Delivered::Maybe);
+            let known = self.era.legacy.withdraw(key).or_else(|| self.back.forget(self.now, key));
+            let unknown = || {
+                let mut failure = failure(if attempts > 0 { Delivered::Yes } else { Delivered::Maybe });
+                failure.data.attempt = attempts;
+                failure
+            };
             let failure = known.map_or_else(unknown, |outgoing| outgoing.failure(failure(Delivered::No)));
             self.write_failure(&id, &failure);
         }

@@ -1,4 +1,5 @@
-//! An [`Input`] that owns its data, as read from a recording.
+//! An [`Input`] that owns its data, as read from a recording. Each kind of input has one
+//! counterpart here. The text of a recording does not belong here.
 
 use crate::boundary::{CallError, CallId, ExchangeId, Input, Side, Sink};
 use bytes::Bytes;

@@ -27,9 +27,12 @@ const SHORTEST_KEY: usize = 16;
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// The body repeats these two.
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// The headers whose values are recorded.
-const KEPT: [HeaderName; 15] = [
+const KEPT: [HeaderName; 17] = [
     ACCEPT,
     ALLOW,
     CACHE_CONTROL,
@@ -45,6 +48,8 @@ const KEPT: [HeaderName; 15] = [
     WWW_AUTHENTICATE,
     PROTOCOL_VERSION,
     LAST_EVENT_ID,
+    METHOD,
+    NAME,
 ];
 
 /// Remembers the session ids of a run.

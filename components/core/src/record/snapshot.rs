@@ -1,4 +1,5 @@
-//! The session snapshot as one line of text.
+//! The session snapshot as one line of text, for shells that store it. Reading a written
+//! line returns the same snapshot. When to store it does not belong here.
 
 use super::text::Text;
 use crate::config::Snapshot;

@@ -1,9 +1,10 @@
 //! The first line: the format's version and how the machine was made. Only this module
-//! knows every setting by name; a setting missing here does not compile.
+//! knows every setting by name, and a setting that is missing here does not compile. Facts do
+//! not belong here.
 
 use super::redact::{self, REDACTED, Redactor};
 use super::{line, snapshot};
-use crate::config::{ClientTransport, Config, HttpTransport, KeepAlive, Snapshot, Transport};
+use crate::config::{ClientTransport, Config, Era, Found, HttpTransport, KeepAlive, Snapshot, Transport};
 use crate::proxy::Proxy;
 use crate::quirks::Quirks;
 use crate::time::{Time, millis};
@@ -51,6 +52,8 @@ pub(super) struct Opening {
     headers: Vec<String>,
     #[serde(with = "TransportWord")]
     transport: Transport,
+    #[serde(with = "EraWord", default = "legacy")]
+    era: Era,
     request_timeout: Option<u64>,
     first_byte_timeout: Option<u64>,
     endpoint_timeout: u64,
@@ -73,6 +76,11 @@ fn yes() -> bool {
     true
 }
 
+/// Machines from before this setting knew only sessions.
+fn legacy() -> Era {
+    Era::Legacy
+}
+
 /// An [`HttpTransport`] with the pseudonym of its session.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -87,8 +95,24 @@ struct HttpForm {
     heartbeat: u64,
     patience: u64,
     recovers: bool,
+    #[serde(default)]
+    states: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     resumed: Option<snapshot::Form>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    found: Option<FoundForm>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    left: Vec<(String, String)>,
+}
+
+/// A [`Found`] in the words of the settings.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FoundForm {
+    #[serde(with = "EraWord")]
+    era: Era,
+    #[serde(with = "TransportWord")]
+    transport: Transport,
 }
 
 impl HttpForm {
@@ -103,7 +127,10 @@ impl HttpForm {
             heartbeat,
             patience,
             recovers,
+            states,
             resumed,
+            found,
+            left,
         } = client;
         let number = |size: usize| u64::try_from(size).unwrap_or(u64::MAX);
         Self {
@@ -116,7 +143,10 @@ impl HttpForm {
             heartbeat: millis(*heartbeat),
             patience: millis(*patience),
             recovers: *recovers,
+            states: states.clone(),
             resumed: resumed.as_ref().map(snapshot::Form::from),
+            left: left.iter().map(|(name, value)| named(name, value, redactor)).collect(),
+            found: found.map(|Found { era, transport }| FoundForm { era, transport }),
         }
     }
 
@@ -131,9 +161,22 @@ impl HttpForm {
             heartbeat: Duration::from_millis(self.heartbeat),
             patience: Duration::from_millis(self.patience),
             recovers: self.recovers,
+            states: self.states,
             resumed: self.resumed.map(Snapshot::from),
+            left: self.left.into_iter().map(header).collect::<Result<_, _>>()?,
+            found: self.found.map(|FoundForm { era, transport }| Found { era, transport }),
         })
     }
+}
+
+/// A header whose value is a pseudonym.
+fn named(name: &HeaderName, value: &HeaderValue, redactor: &mut Redactor) -> (String, String) {
+    (name.to_string(), redactor.pseudonym(value).to_str().unwrap_or(REDACTED).to_owned())
+}
+
+fn header((name, value): (String, String)) -> Result<(HeaderName, HeaderValue), String> {
+    let name = HeaderName::try_from(name).map_err(|error| error.to_string())?;
+    Ok((name, HeaderValue::try_from(value).map_err(|error| error.to_string())?))
 }
 
 impl Opening {
@@ -142,6 +185,7 @@ impl Opening {
         let Config {
             url,
             transport,
+            era,
             headers,
             request_timeout,
             first_byte_timeout,
@@ -164,6 +208,7 @@ impl Opening {
             url: redact::url(url.as_str()),
             headers: headers.iter().map(|(name, _)| name.as_str().to_owned()).collect(),
             transport: *transport,
+            era: *era,
             request_timeout: request_timeout.map(millis),
             first_byte_timeout: first_byte_timeout.map(millis),
             endpoint_timeout: millis(*endpoint_timeout),
@@ -192,6 +237,7 @@ impl Opening {
         let config = Config {
             url: Config::new(&self.url).map_err(|error| error.to_string())?.url,
             transport: self.transport,
+            era: self.era,
             headers,
             request_timeout: self.request_timeout.map(time),
             first_byte_timeout: self.first_byte_timeout.map(time),
@@ -216,6 +262,14 @@ enum TransportWord {
     Auto,
     StreamableHttp,
     Sse,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Era", rename_all = "kebab-case")]
+enum EraWord {
+    Auto,
+    Legacy,
+    Modern,
 }
 
 /// A [`KeepAlive`] in milliseconds.

@@ -30,8 +30,8 @@ pub(crate) struct Lines {
 pub(crate) enum Line<'a> {
     /// A line that is not blank.
     Whole(Cow<'a, [u8]>),
-    /// A line over the limit, whose bytes were dropped.
-    TooLong(Option<Id>),
+    /// A line over the limit, whose bytes were dropped, and the requests in it.
+    TooLong(Vec<Id>),
 }
 
 impl Lines {
@@ -82,7 +82,7 @@ impl Lines {
             self.keep(piece);
         }
         if let Some(scan) = self.over.take() {
-            return Some(Line::TooLong(scan.request_id()));
+            return Some(Line::TooLong(scan.request_ids()));
         }
         let mut line = match std::mem::take(&mut self.partial) {
             kept if kept.is_empty() => Cow::Borrowed(piece),
@@ -90,7 +90,7 @@ impl Lines {
         };
         trim(&mut line, first && self.marked, self.lenient);
         if line.len() > self.max {
-            return Some(Line::TooLong(Scan::of(&line).request_id()));
+            return Some(Line::TooLong(Scan::of(&line).request_ids()));
         }
         let blank = line.trim_ascii().is_empty();
         (!blank || !(self.lenient || last)).then_some(Line::Whole(line))
@@ -133,7 +133,7 @@ mod tests {
     fn show(line: Line<'_>) -> String {
         match line {
             Line::Whole(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            Line::TooLong(id) => format!("!{}", id.map_or(String::new(), |id| id.text().to_owned())),
+            Line::TooLong(ids) => format!("!{}", ids.iter().map(Id::text).collect::<Vec<_>>().join(",")),
         }
     }
 

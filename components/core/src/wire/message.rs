@@ -108,19 +108,21 @@ pub struct Message {
     result_at: Range<usize>,
     error_at: Range<usize>,
     version_at: Range<usize>,
+    /// It has members that its kind does not have.
+    mixed: bool,
 }
 
 /// The three kinds of JSON-RPC messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// Wants an answer.
+    /// Needs an answer.
     Request {
         /// The id for the answer.
         id: Id,
         /// The method.
         method: Box<str>,
     },
-    /// Wants no answer.
+    /// Needs no answer.
     Notification {
         /// The method.
         method: Box<str>,
@@ -146,11 +148,11 @@ pub enum Parsed {
 pub struct Malformed {
     /// The id of the request to answer, if it is readable.
     pub id: Option<Id>,
-    /// What is wrong with it.
+    /// The fault of the text.
     pub fault: Fault,
 }
 
-/// What can be wrong with a message.
+/// The faults of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// Not UTF-8.
@@ -171,8 +173,8 @@ struct Envelope<'a> {
     jsonrpc: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    method: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     params: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
@@ -206,9 +208,12 @@ pub(super) fn parse_one(bytes: Vec<u8>) -> Result<Message, Malformed> {
         Err(_) => return Err(malformed(&bytes, Fault::Syntax)),
     };
     let id = envelope.id.map(|raw| Id::parse(raw.get()));
-    let kind = match (envelope.method, id) {
-        (Some(method), Some(Some(id))) => Kind::Request { id, method: method.into() },
-        (Some(method), None) => Kind::Notification { method: method.into() },
+    let Ok(method) = envelope.method.map(|raw| text_or_null(raw.get())).transpose() else {
+        return Err(malformed(&bytes, Fault::Shape));
+    };
+    let kind = match (method.flatten(), id) {
+        (Some(method), Some(Some(id))) => Kind::Request { id, method },
+        (Some(method), None) => Kind::Notification { method },
         (None, id) if envelope.result.is_some() || envelope.error.is_some_and(|error| error.get() != "null") => {
             Kind::Response { id: id.flatten() }
         }
@@ -218,20 +223,56 @@ pub(super) fn parse_one(bytes: Vec<u8>) -> Result<Message, Malformed> {
     let (id_at, params_at) = (at(envelope.id), at(envelope.params));
     let (result_at, error_at) = (at(envelope.result), at(envelope.error));
     let version_at = at(envelope.jsonrpc);
-    Ok(Message { kind, id_at, params_at, result_at, error_at, version_at, bytes })
+    let structured = |raw: &RawValue| raw.get().starts_with(['{', '[']);
+    let mixed = match kind {
+        Kind::Response { .. } => envelope.method.is_some() || envelope.params.is_some(),
+        Kind::Request { .. } | Kind::Notification { .. } => {
+            envelope.result.is_some() || envelope.error.is_some() || envelope.params.is_some_and(|raw| !structured(raw))
+        }
+    };
+    Ok(Message { kind, id_at, params_at, result_at, error_at, version_at, mixed, bytes })
 }
 
 fn malformed(bytes: &[u8], fault: Fault) -> Malformed {
     Malformed { id: Scan::of(bytes).request_id(), fault }
 }
 
+/// The text of a raw JSON string; `None` for null.
+fn text_or_null(raw: &str) -> Result<Option<Box<str>>, serde_json::Error> {
+    serde_json::from_str::<Option<Cow<'_, str>>>(raw).map(|text| text.map(Into::into))
+}
+
 /// The position of `part`, a piece of `text`.
-fn span(text: &str, part: &str) -> Range<usize> {
+pub(crate) fn span(text: &str, part: &str) -> Range<usize> {
     let start = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
     start..start + part.len()
 }
 
 impl Message {
+    /// A request with raw params. The method must need no escapes.
+    pub(crate) fn request(id: &Id, method: &str, params: &str) -> Self {
+        let before = format!("{{{VERSION},\"id\":");
+        let middle = format!(",\"method\":\"{method}\",\"params\":");
+        let id_at = before.len()..before.len() + id.text().len();
+        let params_at = id_at.end + middle.len()..id_at.end + middle.len() + params.len();
+        let version_at = VERSION.len() - 4..VERSION.len() + 1;
+        Self {
+            bytes: format!("{before}{}{middle}{params}}}", id.text()).into_bytes(),
+            kind: Kind::Request { id: id.clone(), method: method.into() },
+            id_at,
+            params_at,
+            result_at: 0..0,
+            error_at: 0..0,
+            version_at,
+            mixed: false,
+        }
+    }
+
+    /// Whether it is a request with this method.
+    pub(crate) fn is_request(&self, wanted: &str) -> bool {
+        matches!(&self.kind, Kind::Request { method, .. } if &**method == wanted)
+    }
+
     /// The raw `params`, or an empty string.
     #[must_use]
     pub fn params(&self) -> &str {
@@ -250,9 +291,9 @@ impl Message {
         Some(self.part(&self.error_at)).filter(|error| *error != "null").unwrap_or_default()
     }
 
-    /// Repairs the message to conform to JSON-RPC 2.0 if possible: with its version, and
-    /// an answer with either a result or an error that has a code and a message. A valid
-    /// message keeps every byte.
+    /// Repairs the message to conform to JSON-RPC 2.0 if possible: with its version,
+    /// without members of another kind of message, and an answer with either a result or
+    /// an error that has a code and a message. A valid message keeps every byte.
     ///
     /// # Errors
     /// Returns an answer unchanged if its error is not a JSON-RPC error.
@@ -262,11 +303,24 @@ impl Message {
             if name == "error" && !is_error(part) {
                 return Err(Box::new(self));
             }
-            if !self.result_at.is_empty() && !self.error_at.is_empty() {
+            if self.mixed || (!self.result_at.is_empty() && !self.error_at.is_empty()) {
                 let id = id.as_ref().map_or("null", Id::text);
                 let text = format!("{{{VERSION},\"id\":{id},\"{name}\":{part}}}");
                 return parse_one(text.into_bytes()).map_err(|_| Box::new(self));
             }
+        }
+        if let Kind::Request { method, .. } | Kind::Notification { method } = &self.kind
+            && self.mixed
+        {
+            let id = if let Kind::Request { id, .. } = &self.kind {
+                format!(",\"id\":{}", id.text())
+            } else {
+                String::new()
+            };
+            let params = Some(self.params()).filter(|params| params.starts_with(['{', '[']));
+            let params = params.map_or_else(String::new, |params| format!(",\"params\":{params}"));
+            let text = format!("{{{VERSION}{id},\"method\":{}{params}}}", serde_json::Value::from(&**method));
+            return parse_one(text.into_bytes()).map_err(|_| Box::new(self));
         }
         if self.part(&self.version_at) == "\"2.0\"" {
             return Ok(self);
@@ -274,9 +328,9 @@ impl Message {
         let mut bytes = self.bytes.clone();
         if self.version_at.is_empty() {
             let start = memchr::memchr(b'{', &bytes).map_or(0, |brace| brace + 1);
-            bytes.splice(start..start, format!("{VERSION},").into_bytes());
+            replace(&mut bytes, start..start, &format!("{VERSION},"));
         } else {
-            bytes.splice(self.version_at.clone(), *b"\"2.0\"");
+            replace(&mut bytes, self.version_at.clone(), "\"2.0\"");
         }
         parse_one(bytes).map_err(|_| Box::new(self))
     }
@@ -290,6 +344,46 @@ impl Message {
         self.bytes.get(at.clone()).and_then(|part| std::str::from_utf8(part).ok()).unwrap_or_default()
     }
 
+    /// Replaces the raw `params`, or adds them.
+    pub(crate) fn set_params(&mut self, params: &str) {
+        if self.params_at.is_empty() {
+            let Some(end) = self.bytes.iter().rposition(|byte| *byte == b'}') else { return };
+            let member = format!(",\"params\":{params}");
+            self.params_at = end + member.len() - params.len()..end + member.len();
+            replace(&mut self.bytes, end..end, &member);
+        } else {
+            self.replace(self.params_at.clone(), params);
+        }
+    }
+
+    /// Replaces the raw `result` of a response that has one.
+    pub(crate) fn set_result(&mut self, result: &str) {
+        if !self.result_at.is_empty() {
+            self.replace(self.result_at.clone(), result);
+        }
+    }
+
+    /// Gives a request another id.
+    pub(crate) fn rename(&mut self, id: &Id) {
+        if let Kind::Request { id: old, .. } = &mut self.kind {
+            *old = id.clone();
+            self.replace(self.id_at.clone(), id.text());
+        }
+    }
+
+    /// Replaces a part, and moves the parts behind it.
+    fn replace(&mut self, at: Range<usize>, text: &str) {
+        replace(&mut self.bytes, at.clone(), text);
+        let Self { id_at, params_at, result_at, error_at, version_at, .. } = self;
+        for part in [id_at, params_at, result_at, error_at, version_at] {
+            if *part == at {
+                part.end = at.start + text.len();
+            } else if part.start >= at.end {
+                *part = part.start - at.len() + text.len()..part.end - at.len() + text.len();
+            }
+        }
+    }
+
     /// The message with this id in this spelling. If it had no id (servers omit it, or
     /// send null, in the bodies of HTTP errors), this writes a new response around the
     /// raw error or result.
@@ -301,10 +395,19 @@ impl Message {
         }
         let Self { mut bytes, id_at, .. } = self;
         if bytes.get(id_at.clone()) != Some(id.text().as_bytes()) {
-            bytes.splice(id_at, id.text().bytes());
+            replace(&mut bytes, id_at, id.text());
         }
         bytes
     }
+}
+
+/// Replaces a part in whole pieces: `Vec::splice` would go byte by byte.
+fn replace(bytes: &mut Vec<u8>, at: Range<usize>, text: &str) {
+    let rest = bytes.split_off(at.end);
+    bytes.truncate(at.start);
+    bytes.reserve(text.len() + rest.len());
+    bytes.extend_from_slice(text.as_bytes());
+    bytes.extend_from_slice(&rest);
 }
 
 /// Whether the value is a JSON-RPC error: an object with an integer code and a text.
@@ -406,7 +509,8 @@ pub fn write_error<D: Serialize>(id: &Id, code: i64, message: &str, data: Option
     write_response(id, "error", &error_body(code, message, data))
 }
 
-fn error_body<D: Serialize>(code: i64, message: &str, data: Option<&D>) -> String {
+/// A raw error.
+pub(crate) fn error_body<D: Serialize>(code: i64, message: &str, data: Option<&D>) -> String {
     #[derive(Serialize)]
     struct Body<'a, D> {
         code: i64,
@@ -424,6 +528,16 @@ pub(crate) fn write_refusal<D: Serialize>(id: Option<&Id>, code: i64, message: &
         Some(id) => write_error(id, code, message, data),
         None => format!("{{\"jsonrpc\":\"2.0\",\"error\":{}}}", error_body(code, message, data)).into_bytes(),
     }
+}
+
+/// Writes a response with a raw `result`.
+pub(crate) fn write_result(id: &Id, result: &str) -> Vec<u8> {
+    write_response(id, "result", result)
+}
+
+/// Writes a response with a raw `error`.
+pub(crate) fn write_raw_error(id: &Id, error: &str) -> Vec<u8> {
+    write_response(id, "error", error)
 }
 
 /// Writes a response around a raw `result` or `error`.
@@ -521,6 +635,21 @@ mod tests {
     }
 
     #[test]
+    fn params_and_results_are_replaced_in_place() {
+        let mut message = one(r#"{"method":"m","params":{"a":1},"id":7,"x":[]}"#).unwrap();
+        message.set_params(r#"{"longer":true}"#);
+        assert_eq!(message.params(), r#"{"longer":true}"#);
+        let want = r#"{"method":"m","params":{"longer":true},"id":"y","x":[]}"#;
+        assert_eq!(String::from_utf8(message.with_id(&id("\"y\""))).unwrap(), want);
+        let mut message = one(r#"{"method":"m","id":7 } "#).unwrap();
+        message.set_params("{}");
+        assert_eq!((message.params(), &*message.bytes), ("{}", &br#"{"method":"m","id":7 ,"params":{}} "#[..]));
+        let mut message = one(r#"{"id":1,"result":{"b":2},"jsonrpc":"2.0"}"#).unwrap();
+        message.set_result("{}");
+        assert_eq!((message.result(), &*message.bytes), ("{}", &br#"{"id":1,"result":{},"jsonrpc":"2.0"}"#[..]));
+    }
+
+    #[test]
     fn a_missing_or_null_id_is_filled_in() {
         for text in [
             r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"m"},"id":null}"#,
@@ -547,6 +676,18 @@ mod tests {
                 r#"{"jsonrpc":"2.0","id":1,"result":null,"error":{"code":-1,"message":"m"}}"#,
                 Some(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"m"}}"#),
             ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}"#,
+                Some(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#),
+            ),
+            (
+                r#"{"jsonrpc":"2.0","method":"n\"","params":{"a":1.0},"error":null}"#,
+                Some(r#"{"jsonrpc":"2.0","method":"n\"","params":{"a":1.0}}"#),
+            ),
+            (r#"{"jsonrpc":"2.0","method":"n","params":null}"#, Some(r#"{"jsonrpc":"2.0","method":"n"}"#)),
+            (r#"{"jsonrpc":"2.0","method":"n","params":[1]}"#, Some(r#"{"jsonrpc":"2.0","method":"n","params":[1]}"#)),
+            (r#"{"jsonrpc":"2.0","id":1,"result":{},"method":null}"#, Some(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#)),
+            (r#"{"jsonrpc":"2.0","id":1,"result":{},"params":{}}"#, Some(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#)),
             (r#"{"jsonrpc":"2.0","id":1,"error":"invalid_token"}"#, None),
             (r#"{"jsonrpc":"2.0","id":1,"error":{"message":"m"}}"#, None),
             (r#"{"jsonrpc":"2.0","id":1,"error":{"code":"x","message":"m"}}"#, None),

@@ -1,15 +1,20 @@
-//! Finds the `id` of a JSON-RPC message that is too long to keep, or broken. The scan
-//! reads byte by byte, holds at most a few hundred bytes, and never fails.
+//! Finds the `id` of a JSON-RPC message that is too long to keep, or broken, and those of
+//! the messages in a batch. The scan reads byte by byte, holds a bounded number of bounded
+//! ids, and never fails.
 
 use crate::wire::message::Id;
 
-/// Longest member name or id to inspect.
-const LONGEST: usize = 300;
+/// Longest member name or id to inspect: longer than any id that the proxy accepts.
+const LONGEST: usize = 2 << 10;
+/// Most requests of a batch to find.
+const MOST_REQUESTS: usize = 1000;
 
 /// An incremental scan: feed it a message's bytes in order.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
     depth: u32,
+    /// The depth of the members of a message: 1, or 2 in a batch. 0 before any bracket.
+    level: u32,
     in_string: bool,
     escaped: bool,
     in_value: bool,
@@ -17,6 +22,8 @@ pub(crate) struct Scan {
     value: Vec<u8>,
     id: Option<Id>,
     has_method: bool,
+    /// The requests of a batch.
+    batch: Vec<Id>,
 }
 
 impl Scan {
@@ -38,6 +45,12 @@ impl Scan {
         self.id.filter(|_| self.has_method)
     }
 
+    /// The ids of the requests in the scanned part: one, or those of a batch.
+    pub(crate) fn request_ids(mut self) -> Vec<Id> {
+        self.end_message();
+        self.batch
+    }
+
     /// The id, if the scanned part is an answer.
     pub(crate) fn answer_id(self) -> Option<Id> {
         self.id.filter(|_| !self.has_method)
@@ -52,13 +65,21 @@ impl Scan {
                 self.in_string = true;
                 self.keep(byte);
             }
-            b'{' | b'[' => self.depth = self.depth.saturating_add(1),
+            b'{' | b'[' => {
+                if self.level == 0 {
+                    self.level = if byte == b'[' { 2 } else { 1 };
+                }
+                self.depth = self.depth.saturating_add(1);
+            }
             b'}' | b']' => {
                 self.end_member();
+                if self.depth == 2 && self.level == 2 {
+                    self.end_message();
+                }
                 self.depth = self.depth.saturating_sub(1);
             }
             b',' => self.end_member(),
-            b':' if self.depth == 1 => self.in_value = true,
+            b':' if self.is_in_message() => self.in_value = true,
             byte if byte.is_ascii_whitespace() => {}
             _ => self.keep(byte),
         }
@@ -76,14 +97,26 @@ impl Scan {
     }
 
     fn keep(&mut self, byte: u8) {
+        let in_message = self.is_in_message();
         let place = if self.in_value { &mut self.value } else { &mut self.name };
-        if self.depth == 1 && place.len() < LONGEST {
+        if in_message && place.len() < LONGEST {
             place.push(byte);
         }
     }
 
+    fn is_in_message(&self) -> bool {
+        self.depth > 0 && self.depth == self.level
+    }
+
+    fn end_message(&mut self) {
+        let request = self.id.take().filter(|_| std::mem::take(&mut self.has_method));
+        let room = MOST_REQUESTS.saturating_sub(self.batch.len());
+        self.batch.extend(request.into_iter().take(room));
+        self.has_method = false;
+    }
+
     fn end_member(&mut self) {
-        if self.depth != 1 {
+        if !self.is_in_message() {
             return;
         }
         match self.name.as_slice() {
@@ -119,6 +152,24 @@ mod tests {
             let got = Scan::of(text.as_bytes()).request_id();
             assert_eq!(got.as_ref().map(Id::text), *want, "{text}");
         }
+    }
+
+    #[test]
+    fn the_requests_of_a_batch_are_found() {
+        let long = format!(r#"[{{"method":"x","id":"{}"}}]"#, "i".repeat(1500));
+        let cases: &[(&str, usize)] = &[
+            (r#"[{"id":1,"method":"x"},{"method":"y","params":{"id":2}},{"id":"3","method":"z"}]"#, 2),
+            (r#" [{"id":1,"result":{}},{"id":2,"method":"x","params":[{"id":3,"method":"x"}]},{"id":4,"#, 1),
+            (r#"{"method":"x","params":[],"id":5}"#, 1),
+            (&long, 1),
+            ("[[{\"id\":1,\"method\":\"x\"}]]", 0),
+            ("[1,2,3]", 0),
+        ];
+        for (text, want) in cases {
+            assert_eq!(Scan::of(text.as_bytes()).request_ids().len(), *want, "{text}");
+        }
+        let many = format!("[{}", r#"{"id":1,"method":"x"},"#.repeat(MOST_REQUESTS + 1));
+        assert_eq!(Scan::of(many.as_bytes()).request_ids().len(), MOST_REQUESTS);
     }
 
     #[test]

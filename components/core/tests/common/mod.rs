@@ -14,14 +14,15 @@
 )]
 
 pub mod http;
+pub mod modern;
 pub mod sse;
 mod tape;
 
 use ::http::{HeaderMap, Request, Response, response};
 use bytes::Bytes;
 use mcp_proxy_core::{
-    CallError, CallId, Config, Deadline, ExchangeId, Exit, Input, Note, Output, Proxy, Side, Sink, Snapshot, Source,
-    Time, Why,
+    CallError, CallId, Config, Deadline, Era, ExchangeId, Exit, Input, Note, Output, Proxy, Side, Sink, Snapshot,
+    Source, Time, Why,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
@@ -62,6 +63,7 @@ impl Bench {
 
     fn made(url: &str, seed: u64, set: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config::new(url).unwrap();
+        config.era = Era::Legacy;
         set(&mut config);
         let proxy = Proxy::new(&config, seed, Time(0));
         let tape = Tape::start(&config, seed);
@@ -321,6 +323,15 @@ impl Bench {
         calls.filter(|call| call.starts_with("POST")).collect()
     }
 
+    /// The next command, described, if there is one.
+    pub fn any(&mut self) -> Option<String> {
+        self.said.pop_front().map(|output| match output {
+            Output::Call(_, request) => describe(&request),
+            Output::Write(_, line) => String::from_utf8(line.to_vec()).unwrap(),
+            other => format!("{other:?}"),
+        })
+    }
+
     /// Passes over one command.
     pub fn skip(&mut self) {
         self.next();
@@ -328,6 +339,10 @@ impl Bench {
 
     pub fn next_is_a_line(&self) -> bool {
         matches!(self.said.front(), Some(Output::Write(..)))
+    }
+
+    pub fn next_is_a_cancel(&self) -> bool {
+        matches!(self.said.front(), Some(Output::Cancel(_)))
     }
 
     /// The next command begins this response.

@@ -2,9 +2,11 @@
 //! the client reads none of its streams.
 
 use super::client::{Client, ClientKind};
+use super::message::{MODERN, Said, said};
 use super::record::{Command, Fact, drain, head};
+use super::script::Server;
 use bytes::Bytes;
-use mcp_proxy_core::{CallError, CallId, Config, Proxy, Side, Source, Time, Transport};
+use mcp_proxy_core::{CallError, CallId, Config, Era, Proxy, Side, Source, Time, Transport};
 use std::collections::VecDeque;
 
 /// The longest message while the flood lasts.
@@ -41,9 +43,11 @@ pub enum Flood {
     LargeRequests,
     /// The same with the smallest bodies: what grows is tables.
     SmallRequests,
+    /// Requests with large bodies that the server takes, and does not answer.
+    TakenRequests,
 }
 
-pub const FLOODS: [Flood; 8] = [
+pub const FLOODS: [Flood; 9] = [
     Flood::Notifications,
     Flood::Questions,
     Flood::LongEvents,
@@ -52,6 +56,7 @@ pub const FLOODS: [Flood; 8] = [
     Flood::LongMessages,
     Flood::LargeRequests,
     Flood::SmallRequests,
+    Flood::TakenRequests,
 ];
 
 /// Where it led.
@@ -72,9 +77,9 @@ impl Flood {
     }
 
     /// Pours until the machine wants no more, or enough has been seen.
-    pub fn pour(self, client: ClientKind, transport: Transport, in_use: fn() -> usize) -> Poured {
-        let mut pool = Pool::new(client, transport, in_use);
-        let stream = pool.open(transport);
+    pub fn pour(self, client: ClientKind, server: Server, in_use: fn() -> usize) -> Poured {
+        let mut pool = Pool::new(client, server, in_use);
+        let stream = pool.open(server);
         let (mut held, mut poured) = (0, 0);
         for count in 0..most_pieces(client) {
             if poured > self.most() || !pool.proxy.wants(self.source(stream)) {
@@ -86,6 +91,9 @@ impl Flood {
                 Source::Side(_) => pool.say(&piece),
                 Source::Call(call) => pool.tell(&Fact::Chunk(call, piece.into_bytes())),
             }
+            if matches!(self, Self::TakenRequests) && server != Server::Sse {
+                pool.take();
+            }
             held = held.max(pool.held);
         }
         Poured { held, session_lives: pool.lives() }
@@ -93,7 +101,7 @@ impl Flood {
 
     /// The same from the client, to a machine whose server has no endpoint yet.
     pub fn pour_before_an_endpoint(self, client: ClientKind, in_use: fn() -> usize) -> usize {
-        let mut pool = Pool::new(client, Transport::Sse, in_use);
+        let mut pool = Pool::new(client, Server::Sse, in_use);
         let mut held = 0;
         for count in 0..1000 {
             if !pool.proxy.wants(Source::Side(Side::Client)) {
@@ -109,14 +117,19 @@ impl Flood {
     fn most(self) -> usize {
         match self {
             Self::LongEvents | Self::EmptyData | Self::LongMessages => LAKE,
-            Self::Notifications | Self::Questions | Self::Duplicates | Self::LargeRequests | Self::SmallRequests => SEA,
+            Self::Notifications
+            | Self::Questions
+            | Self::Duplicates
+            | Self::LargeRequests
+            | Self::SmallRequests
+            | Self::TakenRequests => SEA,
         }
     }
 
     fn source(self, stream: CallId) -> Source {
         match self {
             Self::Notifications | Self::Questions | Self::LongEvents | Self::EmptyData => Source::Call(stream),
-            Self::Duplicates | Self::LongMessages | Self::LargeRequests | Self::SmallRequests => {
+            Self::Duplicates | Self::LongMessages | Self::LargeRequests | Self::SmallRequests | Self::TakenRequests => {
                 Source::Side(Side::Client)
             }
         }
@@ -131,7 +144,9 @@ impl Flood {
             Self::EmptyData => "data:\n".repeat(MAX_MESSAGE / 6),
             Self::Duplicates => format!("{{\"id\":\"open\",\"method\":\"q\",\"params\":\"{}\"}}", filler()),
             Self::LongMessages => format!("{{\"id\":1,\"method\":\"q\",\"params\":\"{}{}\"}}", filler(), filler()),
-            Self::LargeRequests => format!("{{\"id\":{count},\"method\":\"q\",\"params\":\"{}\"}}", filler()),
+            Self::LargeRequests | Self::TakenRequests => {
+                format!("{{\"id\":{count},\"method\":\"q\",\"params\":\"{}\"}}", filler())
+            }
             Self::SmallRequests => format!("{{\"id\":{count},\"method\":\"q\"}}"),
         }
     }
@@ -142,6 +157,10 @@ struct Pool {
     proxy: Proxy,
     client: Box<dyn Client>,
     calls: VecDeque<CallId>,
+    /// Calls whose response has begun.
+    taken: Vec<CallId>,
+    /// The body of the first call.
+    probe: Vec<u8>,
     unread: Vec<Bytes>,
     in_use: fn() -> usize,
     /// Bytes that the machine and the unread have taken. What the client keeps for
@@ -150,13 +169,28 @@ struct Pool {
 }
 
 impl Pool {
-    fn new(client: ClientKind, transport: Transport, in_use: fn() -> usize) -> Self {
+    fn new(client: ClientKind, server: Server, in_use: fn() -> usize) -> Self {
         let mut config = Config::new("http://server.test/mcp").unwrap();
+        let (transport, era) = match server {
+            Server::Streamable => (Transport::StreamableHttp, Era::Legacy),
+            Server::Sse => (Transport::Sse, Era::Legacy),
+            Server::Modern => (Transport::Auto, Era::Auto),
+        };
+        config.era = era;
         (config.max_message, config.transport, config.client) = (MAX_MESSAGE, transport, client.transport());
         let (client, before) = (client.client(), in_use());
         let proxy = Proxy::new(&config, 1, Time(0));
         let held = in_use() - before;
-        Self { proxy, client, calls: VecDeque::new(), unread: Vec::new(), in_use, held }
+        Self {
+            proxy,
+            client,
+            calls: VecDeque::new(),
+            taken: Vec::new(),
+            probe: Vec::new(),
+            unread: Vec::new(),
+            in_use,
+            held,
+        }
     }
 
     fn say(&mut self, text: &str) {
@@ -173,8 +207,11 @@ impl Pool {
         let after = (self.in_use)();
         for command in &commands {
             self.client.heard(command);
-            if let Command::Call(id, _) = command {
+            if let Command::Call(id, request) = command {
                 self.calls.push_back(*id);
+                if self.probe.is_empty() {
+                    self.probe = request.body().to_vec();
+                }
             }
         }
         let before_drop = (self.in_use)();
@@ -184,10 +221,15 @@ impl Pool {
 
     /// Opens a session and an event stream: of a request, or that of an HTTP+SSE
     /// session.
-    fn open(&mut self, transport: Transport) -> CallId {
+    fn open(&mut self, server: Server) -> CallId {
         self.say(r#"{"id":0,"method":"initialize"}"#);
         let first = self.calls.pop_front().unwrap();
-        if transport == Transport::Sse {
+        if server == Server::Modern {
+            self.tell(&head(first, 200, &[("content-type", "application/json")]));
+            let probe = std::mem::take(&mut self.probe);
+            self.tell(&Fact::Chunk(first, said(&Said::Answer, &probe, MODERN).into_bytes()));
+            self.tell(&Fact::End(first));
+        } else if server == Server::Sse {
             self.tell(&head(first, 200, EVENTS));
             self.tell(&Fact::Chunk(first, b"event: endpoint\ndata: /messages\n\n".to_vec()));
             self.accept();
@@ -198,7 +240,7 @@ impl Pool {
             self.tell(&Fact::End(first));
         }
         self.say(r#"{"id":"open","method":"tools/call"}"#);
-        if transport == Transport::Sse {
+        if server == Server::Sse {
             self.accept();
             return first;
         }
@@ -214,6 +256,14 @@ impl Pool {
         self.tell(&Fact::End(call));
     }
 
+    /// The server takes all requests that have come.
+    fn take(&mut self) {
+        for call in std::mem::take(&mut self.calls) {
+            self.tell(&head(call, 200, EVENTS));
+            self.taken.push(call);
+        }
+    }
+
     /// Lets the client read and the open calls fail; another request then still
     /// leads to a call.
     fn lives(&mut self) -> bool {
@@ -221,7 +271,8 @@ impl Pool {
         while let Some(fact) = self.client.attend() {
             self.tell(&fact);
         }
-        for call in std::mem::take(&mut self.calls) {
+        let taken = std::mem::take(&mut self.taken);
+        for call in std::mem::take(&mut self.calls).into_iter().chain(taken) {
             self.tell(&Fact::Failed(call, CallError::Denied));
         }
         self.say(r#"{"id":"after","method":"tools/list"}"#);
@@ -233,7 +284,7 @@ impl Pool {
 fn most_pieces(client: ClientKind) -> usize {
     match client {
         ClientKind::Lines => MOST_OPEN + 1000,
-        ClientKind::Http => 1000,
+        ClientKind::Http | ClientKind::Modern => 1000,
     }
 }
 

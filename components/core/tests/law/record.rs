@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 /// The longest message in these runs.
-pub const MAX_MESSAGE: usize = 400;
+pub const MAX_MESSAGE: usize = 700;
 
 /// An [`Input`] that owns its bytes.
 #[derive(Debug, Clone)]

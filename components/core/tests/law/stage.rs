@@ -1,18 +1,19 @@
-//! Plays a script against a machine, with a client of either transport. The
+//! Plays a script against a machine, with a client of each transport. The
 //! stage is the shell, the network, the clock and the server.
 
 use super::client::{Act, Client, ClientKind};
-use super::message::{Said, said};
+use super::message::{Said, on_subscription, said, watches};
 use super::record::{Command, Fact, Record, config, drain, head};
-use super::script::{ENDPOINTS, HEADS, Script, Server, Step};
+use super::script::{ENDPOINTS, HEADS, STATUSES, Script, Server, Step};
 use bytes::Bytes;
 use http::{Method as Verb, Request};
 use mcp_proxy_core::{CallError, CallId, Proxy, Time};
 use std::collections::{BTreeMap, VecDeque};
 
 /// How long a run goes on after its script, in milliseconds. What is open must be
-/// answered in this time.
-const AFTER: u64 = 600_000;
+/// answered in this time. While a client may still come back to a parked request, for ten
+/// minutes, the silence of the server does not count; then it does.
+const AFTER: u64 = 660_000;
 
 /// What happens after the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub enum Ending {
 }
 
 /// Plays a script once with each client transport.
-pub fn play(script: &Script, ending: Ending) -> [Record; 2] {
+pub fn play(script: &Script, ending: Ending) -> [Record; 3] {
     ClientKind::ALL.map(|client| play_with(client, script, ending))
 }
 
@@ -89,7 +90,7 @@ impl Stage {
     fn new(client: ClientKind, script: &Script) -> Self {
         let seed = script.steps.len() as u64;
         let mut config = config(client, script.transport);
-        config.keep_alive = script.keep_alive;
+        (config.keep_alive, config.era) = (script.keep_alive, script.era);
         Self {
             proxy: Proxy::new(&config, seed, Time(0)),
             client: client.client(),
@@ -114,6 +115,9 @@ impl Stage {
                 fact.into_iter().for_each(|fact| self.fact(fact));
             }
             Step::Serve(call, sse) => self.serve(*call, *sse),
+            Step::Reply(call, status, message) => self.reply(*call, STATUSES[*status], message),
+            Step::Ask(call, asks) => self.ask(*call, *asks),
+            Step::Question(call, asks) => self.question(*call, asks),
             Step::Head(call, which) => {
                 let (status, headers) = HEADS[*which];
                 self.on(*call, false, |id, _| head(id, status, headers));
@@ -170,9 +174,18 @@ impl Stage {
             (Server::Sse, _, _) if streams => vec![head(id, 200, HEADS[0].1), endpoint(id)],
             (Server::Sse, _, _) if posts => vec![head(id, 202, &[]), Fact::End(id)],
             (Server::Sse, _, _) => vec![head(id, 405, &[]), Fact::End(id)],
+            (Server::Modern, _, _) if streams => vec![head(id, 405, &[]), Fact::End(id)],
+            (Server::Modern, _, _) if watches(live.request.body()) => {
+                let acknowledged = on_subscription(live.request.body(), "subscriptions/acknowledged");
+                let event = format!("data: {acknowledged}\n\n");
+                vec![head(id, 200, HEADS[0].1), Fact::Chunk(id, event.into_bytes())]
+            }
+            (Server::Modern, false, false) => {
+                vec![head(id, 200, HEADS[2].1), Fact::Chunk(id, answer.clone().into_bytes()), Fact::End(id)]
+            }
             (Server::Streamable, true, _) if streams => vec![head(id, 200, HEADS[0].1)],
-            (Server::Streamable, true, _) => vec![head(id, 202, &[]), Fact::End(id)],
-            (Server::Streamable, false, true) => vec![
+            (Server::Streamable | Server::Modern, true, _) => vec![head(id, 202, &[]), Fact::End(id)],
+            (Server::Streamable | Server::Modern, false, true) => vec![
                 head(id, 200, HEADS[1].1),
                 Fact::Chunk(id, format!("data: {answer}\n\n").into_bytes()),
                 Fact::End(id),
@@ -189,6 +202,51 @@ impl Stage {
         }
         if self.server == Server::Sse && posts {
             self.answer_on_the_stream(&answer);
+        }
+    }
+
+    fn ask(&mut self, which: usize, asks: usize) {
+        if self.server == Server::Modern
+            && let Some(at) = self.nth_tool(which)
+        {
+            self.reply(at, 200, &Said::Input(asks));
+        }
+    }
+
+    /// The place of a call of a tool among all calls.
+    fn nth_tool(&self, which: usize) -> Option<usize> {
+        let calls = |live: &&Live| contains(live.request.body(), b"\"tools/call\"");
+        let of_tools = self.calls.values().enumerate().filter(|(_, live)| calls(live)).map(|(at, _)| at);
+        let of_tools: Vec<usize> = of_tools.collect();
+        of_tools.get(which.checked_rem(of_tools.len())?).copied()
+    }
+
+    /// A legacy server asks, in the response to a call or on its one stream.
+    fn question(&mut self, which: usize, asks: &Said) {
+        let streams = |live: &Live| live.headed && live.streams();
+        let at = match self.server {
+            Server::Streamable => self.nth_tool(which),
+            Server::Sse => self.calls.values().position(streams),
+            Server::Modern => None,
+        };
+        let Some((id, live)) = at.and_then(|at| self.nth(at)) else { return };
+        let body = live.request.body().clone();
+        if !live.headed {
+            self.fact(head(id, 200, HEADS[0].1));
+        }
+        if self.calls.contains_key(&id) {
+            self.fact(Fact::Chunk(id, events(std::slice::from_ref(asks), &body, self.version)));
+        }
+    }
+
+    /// A response that is a message and nothing else.
+    fn reply(&mut self, which: usize, status: u16, message: &Said) {
+        let Some((id, live)) = self.nth(which).filter(|(_, live)| !live.headed) else { return };
+        let body = said(message, live.request.body(), self.version).into_bytes();
+        for fact in [head(id, status, HEADS[2].1), Fact::Chunk(id, body), Fact::End(id)] {
+            if self.calls.contains_key(&id) {
+                self.fact(fact);
+            }
         }
     }
 
@@ -226,7 +284,7 @@ impl Stage {
             Ending::Close => self.step(&Step::Client(Act::Close)),
         }
         let end = Time(self.now.0 + AFTER);
-        for _ in 0..500 {
+        for _ in 0..1000 {
             if ending == Ending::Silence {
                 self.attend();
             }
@@ -280,6 +338,10 @@ impl Stage {
             _ => {}
         }
     }
+}
+
+fn contains(bytes: &[u8], words: &[u8]) -> bool {
+    bytes.windows(words.len()).any(|window| window == words)
 }
 
 fn endpoint(id: CallId) -> Fact {

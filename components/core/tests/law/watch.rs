@@ -5,6 +5,7 @@ use super::record::{Command, Fact, Record};
 use bytes::Bytes;
 use http::{Method, Request};
 use mcp_proxy_core::{CallId, Time};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Default)]
@@ -43,6 +44,10 @@ impl Watch {
                 if later || matches!(status, 300..=499 | 501) {
                     self.not_arrived(*id);
                 }
+            }
+            // The server answered, and wants the call again.
+            Fact::Chunk(id, chunk) if AGAIN.iter().any(|words| contains(chunk, words.as_bytes())) => {
+                self.not_arrived(*id);
             }
             Fact::Failed(id, error) if error.before_sending() => self.not_arrived(*id),
             _ => {}
@@ -87,8 +92,26 @@ impl Watch {
         if request.method() != Method::POST || !text.contains("tools/call") {
             return;
         }
-        if self.sent.insert(text.clone(), (id, true)).is_some_and(|(_, maybe)| maybe) {
+        if self.sent.insert(call(&text), (id, true)).is_some_and(|(_, maybe)| maybe) {
             self.repeated.push(text);
         }
     }
+}
+
+/// What a server says that has not carried out a call, and wants it again.
+const AGAIN: [&str; 3] = ["input_required", "-32020", "-32042"];
+
+/// What stays the same when a call is sent again under another id. A modern server gets
+/// what its client repeats as another call; a legacy server must not get it at all, unless
+/// it has refused the first.
+fn call(text: &str) -> String {
+    let message = serde_json::from_str::<Value>(text).unwrap_or_default();
+    let meta = &message["params"]["_meta"];
+    let modern = meta.get("io.modelcontextprotocol/protocolVersion").is_some();
+    let again = meta.get("again").filter(|_| modern).or(meta.get("anew")).map(Value::to_string).unwrap_or_default();
+    message["params"].get("n").map_or_else(|| text.to_owned(), |n| format!("{n}/{again}"))
+}
+
+fn contains(chunk: &[u8], words: &[u8]) -> bool {
+    chunk.windows(words.len()).any(|window| window == words)
 }

@@ -1,16 +1,21 @@
-//! Refusals of a client's request, and the checks that need only its head. The
-//! specification defines the statuses.
+//! Refusals of a client's request, and the checks that need no state. The specification
+//! defines the statuses.
 
+use super::responses::head;
 use crate::era;
 use crate::failure::{INVALID_REQUEST, NO_ANSWER, PARSE_ERROR, UNSUPPORTED_VERSION};
-use crate::wire::message::{Fault, Id, Malformed};
-use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{HeaderMap, HeaderName, StatusCode};
+use crate::wire::message::{self, Fault, Id, Malformed, Parsed};
+use bytes::Bytes;
+use http::header::{ACCEPT, ALLOW, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, response};
 use serde_json::{Value, json};
 
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub(super) const JSON: &str = "application/json";
 pub(super) const EVENTS: &str = "text/event-stream";
+/// The proxy refuses requests with longer ids.
+const LONGEST_ID: usize = 256;
 
 /// A refusal over HTTP: a status, and a JSON-RPC error with the reason.
 #[derive(Debug)]
@@ -20,15 +25,23 @@ pub(super) struct Refusal {
     pub(super) code: i64,
     pub(super) message: String,
     pub(super) data: Option<Value>,
+    /// The methods that the endpoint does have, if it lacks the request's.
+    pub(super) allow: Option<&'static str>,
 }
 
 impl Refusal {
     pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, id: None, code: INVALID_REQUEST, message: message.into(), data: None }
+        Self { status, id: None, code: INVALID_REQUEST, message: message.into(), data: None, allow: None }
     }
 
     pub(super) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// The endpoint has only the methods in `allow`.
+    pub(super) fn not_allowed(method: &Method, allow: &'static str) -> Self {
+        let message = format!("{method} is not for an MCP endpoint");
+        Self { allow: Some(allow), ..Self::new(StatusCode::METHOD_NOT_ALLOWED, message) }
     }
 
     /// The client has to initialize again.
@@ -53,14 +66,37 @@ impl Refusal {
         Self { id: bad.id, code, ..Self::bad_request(message) }
     }
 
+    pub(super) fn head(&self) -> response::Parts {
+        let mut parts = head(self.status, Some(JSON));
+        if let Some(allow) = self.allow {
+            parts.headers.insert(ALLOW, HeaderValue::from_static(allow));
+        }
+        parts
+    }
+
+    pub(super) fn body(&self) -> Bytes {
+        Bytes::from(message::write_refusal(self.id.as_ref(), self.code, &self.message, self.data.as_ref()))
+    }
+
     /// Makes it the answer to this request.
     pub(super) fn of(self, id: Option<&Id>) -> Self {
         Self { id: id.cloned(), ..self }
     }
 }
 
+/// Parses the body of a POST, which must be one message or a batch.
+pub(super) fn read(headers: &HeaderMap, body: Bytes, max: usize) -> Result<Parsed, Refusal> {
+    is_json(headers)?;
+    accepts(headers, &[JSON, EVENTS])?;
+    if body.len() > max {
+        let message = format!("the body is over the limit of {max} bytes");
+        return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message));
+    }
+    message::parse(body.into()).map_err(Refusal::malformed)
+}
+
 /// The body must be JSON.
-pub(super) fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
+fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
     let given = text(headers, &CONTENT_TYPE);
     let essence = given.split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case(JSON) {
@@ -90,6 +126,14 @@ fn fits(range: &str, wanted: &str) -> bool {
 
 fn halves(range: &str) -> (&str, &str) {
     range.split_once('/').unwrap_or_default()
+}
+
+/// Refuses a long id, because the proxy stores it.
+pub(super) fn is_short(id: &Id) -> Result<(), Refusal> {
+    if id.text().len() <= LONGEST_ID {
+        return Ok(());
+    }
+    Err(Refusal::bad_request(format!("the id is longer than {LONGEST_ID} bytes")))
 }
 
 /// The request's protocol version must be the agreed one, or one that the proxy knows.

@@ -1,33 +1,35 @@
-//! The streams toward the client, and their events. A stream outlives its connection: the
-//! proxy keeps it, within limits, until a client that lost the connection asks for the
-//! rest. The id of an event contains its stream, its place, and the requests that the
-//! stream still had to answer after it. So even if the stream is forgotten, or belonged
-//! to another machine, the proxy can report that their answers are lost.
+//! The streams toward the client: what is due on each, and which response carries it. A
+//! stream outlives its response: the proxy keeps it, within limits, until a client that
+//! lost the connection asks for the rest. Which stream a message belongs to, and who may
+//! return, does not belong here.
 
+use super::Exchange;
+use super::event::{self, Place, StreamId};
+use super::kept::{Event, Kept};
+use super::refusal::JSON;
+use super::responses::{Await, Responses, head};
 use crate::boundary::ExchangeId;
 use crate::config::HttpTransport;
-use crate::wire::message::{self, Id};
-use base64::Engine;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
+use crate::time::{Time, Why};
+use crate::wire::message::Id;
 use bytes::Bytes;
-use serde_json::value::RawValue;
-use std::collections::{BTreeMap, VecDeque};
+use http::StatusCode;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// How long a client should wait before it reconnects, in milliseconds.
-const RETRY: u32 = 1000;
-/// Event ids leave out longer lists of requests, which only batches have.
-const LONGEST_LIST: usize = 1024;
-/// Replaces such a list.
-const UNLISTED: &str = "~";
+/// A sign of life on an idle stream.
+const COMMENT: Bytes = Bytes::from_static(b": keepalive\n\n");
 
 #[derive(Debug)]
 pub(super) struct Streams {
-    streams: BTreeMap<u64, Stream>,
+    /// A response carries a stream exactly if the stream has its exchange. Others may add
+    /// responses without a stream.
+    pub(super) responses: Responses,
+    streams: BTreeMap<StreamId, Stream>,
     /// The stream of each open request.
-    of: BTreeMap<Id, u64>,
-    /// The stream for the server's unsolicited messages.
-    listener: Option<u64>,
-    next: u64,
+    of: BTreeMap<Id, StreamId>,
+    /// The connected streams that have a request to answer.
+    answering: BTreeSet<StreamId>,
+    newest: StreamId,
     /// Distinguishes the events of different machines of one session.
     epoch: u32,
     kept: Kept,
@@ -35,101 +37,74 @@ pub(super) struct Streams {
 
 #[derive(Debug)]
 struct Stream {
-    /// The connection that carries it now.
+    /// The response that carries it now.
     exchange: Option<ExchangeId>,
-    /// The requests that it still has to answer.
-    awaited: Vec<Id>,
-    listens: bool,
-    said: u64,
-    log: VecDeque<Event>,
+    due: Due,
+    event_ids: EventIds,
+    /// The place of its last event.
+    place: u64,
+    /// How many of its events are kept.
+    kept: usize,
     /// Answers that the proxy no longer keeps, and their places.
     forgotten: Vec<(u64, Id)>,
 }
 
-/// An event that was sent on a stream.
+/// What a stream still has to carry.
 #[derive(Debug)]
-struct Event {
-    at: u64,
-    bytes: Bytes,
-    /// The request that it answers.
-    answers: Option<Id>,
+pub(super) enum Due {
+    /// The answers to these requests.
+    Answers(Vec<Id>),
+    /// Messages that answer no request; it has no end.
+    Anything,
 }
 
-/// The kept events of all streams, oldest first.
-#[derive(Debug)]
-struct Kept {
-    order: VecDeque<u64>,
-    bytes: usize,
-    most: usize,
-    most_bytes: usize,
-}
-
-/// What to do for a client that lost its connection.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Resumed {
-    /// Continue a stream.
-    Stream(Rest),
-    /// The client has seen everything, and nothing more will come.
-    Over,
-    /// The stream is gone, and these answers with it.
-    Lost(Vec<Lost>),
-    /// Not an event of this proxy, or nothing that matters.
-    Unknown,
-}
-
-/// A lost answer.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Lost {
-    /// The request.
-    pub(super) id: Id,
-    /// The id of the event that reports the loss.
-    pub(super) event: String,
-}
-
-/// The part of a stream that a client has missed.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Rest {
-    pub(super) stream: u64,
-    /// The answers that the proxy no longer keeps.
-    pub(super) lost: Vec<Lost>,
-    /// The kept events, by place.
-    pub(super) events: Vec<(u64, Bytes)>,
-}
-
-impl Rest {
-    /// Whether the event at this place is among them.
-    pub(super) fn holds(&self, at: u64) -> bool {
-        self.events.iter().any(|(place, _)| *place == at)
-    }
+/// Whether a client can return to a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EventIds {
+    None,
+    /// Every message has an id.
+    Sent,
+    /// The stream also begins with an id, in an event without a message.
+    Primed,
 }
 
 impl Streams {
     pub(super) fn new(client: &HttpTransport, epoch: u32) -> Self {
-        let kept =
-            Kept { order: VecDeque::new(), bytes: 0, most: client.replay_events, most_bytes: client.replay_bytes };
-        Self { streams: BTreeMap::new(), of: BTreeMap::new(), listener: None, next: 0, epoch, kept }
+        Self {
+            responses: Responses::new(client),
+            streams: BTreeMap::new(),
+            of: BTreeMap::new(),
+            answering: BTreeSet::new(),
+            newest: StreamId(0),
+            epoch,
+            kept: Kept::new(client),
+        }
     }
 
-    /// Opens a stream that answers these requests.
-    pub(super) fn open(&mut self, exchange: ExchangeId, awaited: Vec<Id>) -> u64 {
-        let stream = self.insert(exchange, awaited.clone(), false);
-        self.of.extend(awaited.into_iter().map(|id| (id, stream)));
-        stream
+    /// Opens a stream whose response may wait for its only answer.
+    pub(super) fn hold(&mut self, exchange: Exchange<'_>, due: Due, event_ids: EventIds) -> StreamId {
+        let at = self.insert(exchange.id, due, event_ids);
+        self.responses.add(exchange.now, exchange.id, Await::Answer(at));
+        at
     }
 
-    /// Opens a stream for the server's unsolicited messages.
-    pub(super) fn listen(&mut self, exchange: ExchangeId) -> u64 {
-        let stream = self.insert(exchange, Vec::new(), true);
-        self.listener = Some(stream);
-        stream
+    /// Opens a stream and begins its response.
+    pub(super) fn open(&mut self, exchange: Exchange<'_>, due: Due, event_ids: EventIds) -> StreamId {
+        let at = self.insert(exchange.id, due, event_ids);
+        self.responses.add(exchange.now, exchange.id, Await::Events(at));
+        self.send_first(exchange.now, exchange.id, at);
+        at
     }
 
-    fn insert(&mut self, exchange: ExchangeId, awaited: Vec<Id>, listens: bool) -> u64 {
-        self.next += 1;
-        let stream =
-            Stream { exchange: Some(exchange), awaited, listens, said: 0, log: VecDeque::new(), forgotten: Vec::new() };
-        self.streams.insert(self.next, stream);
-        self.next
+    fn insert(&mut self, exchange: ExchangeId, due: Due, event_ids: EventIds) -> StreamId {
+        self.newest = StreamId(self.newest.0 + 1);
+        if let Due::Answers(ids) = &due {
+            self.of.extend(ids.iter().map(|id| (id.clone(), self.newest)));
+            self.answering.insert(self.newest);
+        }
+        let stream = Stream { exchange: Some(exchange), due, event_ids, place: 0, kept: 0, forgotten: Vec::new() };
+        self.streams.insert(self.newest, stream);
+        self.newest
     }
 
     /// How many requests wait for an answer.
@@ -138,238 +113,308 @@ impl Streams {
     }
 
     /// The stream that has to answer this request.
-    pub(super) fn of(&self, id: &Id) -> Option<u64> {
+    pub(super) fn of(&self, id: &Id) -> Option<StreamId> {
         self.of.get(id).copied()
     }
 
-    pub(super) fn exchange(&self, stream: u64) -> Option<ExchangeId> {
-        self.streams.get(&stream)?.exchange
+    /// The connected streams that have a request to answer, oldest first.
+    pub(super) fn answering(&self) -> &BTreeSet<StreamId> {
+        &self.answering
     }
 
-    /// The connection of the listening stream.
-    pub(super) fn listening(&self) -> Option<ExchangeId> {
-        self.listener.and_then(|stream| self.exchange(stream))
+    /// The response that carries a stream.
+    pub(super) fn exchange(&self, at: StreamId) -> Option<ExchangeId> {
+        self.streams.get(&at)?.exchange
     }
 
-    /// The stream for a message that belongs to no request: the stream of the only
-    /// running call, since the message probably belongs to it; else the listening stream;
-    /// else the newest connected stream.
-    pub(super) fn for_all(&self) -> Option<u64> {
-        let mut connected: Vec<u64> =
-            self.of.values().copied().filter(|stream| self.exchange(*stream).is_some()).collect();
-        connected.sort_unstable();
-        connected.dedup();
-        match connected.as_slice() {
-            [only] => Some(*only),
-            [] => self.listener.filter(|_| self.listening().is_some()),
-            [.., newest] => self.listener.filter(|_| self.listening().is_some()).or(Some(*newest)),
+    /// Whether a stream can carry more, now or once a client returns to it.
+    pub(super) fn is_known(&self, at: StreamId) -> bool {
+        self.streams.contains_key(&at)
+    }
+
+    /// Whether a stream carries messages that answer no request.
+    pub(super) fn is_endless(&self, at: StreamId) -> bool {
+        self.streams.get(&at).is_some_and(|stream| matches!(stream.due, Due::Anything))
+    }
+
+    /// Everything due on a stream has been sent.
+    pub(super) fn is_complete(&self, at: StreamId) -> bool {
+        self.streams.get(&at).is_none_or(|stream| stream.due.is_sent())
+    }
+
+    /// Sends the answer to a request, with this status if the response has not begun.
+    /// Returns its stream if it has no response after that.
+    pub(super) fn answer(&mut self, now: Time, id: &Id, status: StatusCode, message: Vec<u8>) -> Option<StreamId> {
+        let at = self.close(id)?;
+        if let Some(exchange) = self.exchange(at).filter(|exchange| self.responses.is_held(*exchange)) {
+            let carried = self.responses.answer(now, exchange, head(status, Some(JSON)), Bytes::from(message));
+            return self.disconnect(carried, exchange);
         }
+        self.send(now, at, message, Some(id));
+        let exchange = self.exchange(at).filter(|_| self.is_complete(at))?;
+        self.finish(now, exchange)
     }
 
-    /// The answer to this request is about to be sent.
-    pub(super) fn settle(&mut self, id: &Id) -> Option<u64> {
-        let at = self.of.remove(id)?;
-        if let Some(stream) = self.streams.get_mut(&at) {
-            stream.awaited.retain(|awaited| awaited != id);
-        }
-        Some(at)
-    }
-
-    /// This request no longer needs an answer, and perhaps its stream is over too.
-    pub(super) fn withdraw(&mut self, id: &Id) -> Option<u64> {
-        let at = self.settle(id)?;
+    /// A request needs no answer. The client sees that its stream is complete without one.
+    /// Returns its stream if it has no response after that.
+    pub(super) fn cancel(&mut self, now: Time, id: &Id) -> Option<StreamId> {
+        let at = self.close(id)?;
         self.drop_if_over(at);
+        let exchange = self.exchange(at).filter(|_| self.is_complete(at))?;
+        if !self.release(now, exchange) && self.is_primed(at) {
+            self.send_first(now, exchange, at);
+        }
+        self.finish(now, exchange)
+    }
+
+    /// Takes a request from those that its stream has to answer.
+    fn close(&mut self, id: &Id) -> Option<StreamId> {
+        let at = self.of.remove(id)?;
+        if let Some(Stream { due: Due::Answers(ids), .. }) = self.streams.get_mut(&at) {
+            ids.retain(|awaited| awaited != id);
+            if ids.is_empty() {
+                self.answering.remove(&at);
+            }
+        }
         Some(at)
     }
 
-    /// Everything due on this stream has been sent.
-    pub(super) fn complete(&self, stream: u64) -> bool {
-        self.streams.get(&stream).is_none_or(|stream| !stream.listens && stream.awaited.is_empty())
+    /// Sends a message that is not an answer. Returns its place.
+    pub(super) fn say(&mut self, now: Time, at: StreamId, message: Vec<u8>) -> u64 {
+        self.send(now, at, message, None);
+        self.streams.get(&at).map_or(0, |stream| stream.place)
     }
 
-    /// The place of the last event of a stream.
-    pub(super) fn place(&self, at: u64) -> u64 {
-        self.streams.get(&at).map_or(0, |stream| stream.said)
-    }
-
-    /// Writes a message, perhaps an answer, as an event of a stream, and keeps it.
-    pub(super) fn say(&mut self, at: u64, message: Vec<u8>, answers: Option<&Id>) -> Bytes {
-        let id = self.id(at);
-        let event = event(Some(&*id).filter(|_| self.kept.most > 0), message);
-        let event = Bytes::from(event);
-        self.keep(at, event.clone(), answers.cloned());
-        event
-    }
-
-    /// An event without a message, which gives the client an id to reconnect with.
-    pub(super) fn prime(&mut self, at: u64) -> Bytes {
-        Bytes::from(format!("id: {}\nretry: {RETRY}\ndata: \n\n", self.id(at)))
-    }
-
-    fn id(&mut self, at: u64) -> String {
-        let Some(stream) = self.streams.get_mut(&at) else { return String::new() };
-        stream.said += 1;
-        let awaited = Some(&stream.awaited).filter(|_| !stream.listens);
-        event_id(self.epoch, at, stream.said, awaited.map(|awaited| awaited.iter()))
-    }
-
-    fn keep(&mut self, at: u64, bytes: Bytes, answers: Option<Id>) {
-        let Some(stream) = self.streams.get_mut(&at) else { return };
-        // No client returns to a stream of which it has seen nothing.
-        if stream.exchange.is_none() && stream.said == 1 {
-            return self.drop_if_over(at);
+    fn send(&mut self, now: Time, at: StreamId, message: Vec<u8>, answers: Option<&Id>) {
+        let exchange = self.exchange(at);
+        exchange.map(|exchange| self.release(now, exchange));
+        let Some((place, id)) = self.next_id(at) else { return };
+        let bytes = Bytes::from(event::write(id.as_deref(), message));
+        if let Some(exchange) = exchange {
+            self.responses.send(now, exchange, bytes.clone());
         }
-        if bytes.len() > self.kept.most_bytes {
-            stream.forgotten.extend(answers.map(|id| (stream.said, id)));
-            return self.drop_if_over(at);
+        self.keep(Event { stream: at, place, bytes, answers: answers.cloned() });
+    }
+
+    /// Begins the stream of a response that waits for its answer. Returns `false` if it
+    /// does not wait.
+    fn release(&mut self, now: Time, exchange: ExchangeId) -> bool {
+        let stream = self.responses.release(exchange);
+        stream.map(|at| self.send_first(now, exchange, at)).is_some()
+    }
+
+    /// Sends an id to return with, or a sign of life.
+    fn send_first(&mut self, now: Time, exchange: ExchangeId, at: StreamId) {
+        let id = if self.is_primed(at) { self.next_id(at).and_then(|(_, id)| id) } else { None };
+        self.responses.send(now, exchange, id.map_or(COMMENT, |id| event::write_priming(&id)));
+    }
+
+    fn is_primed(&self, at: StreamId) -> bool {
+        self.streams.get(&at).is_some_and(|stream| stream.event_ids == EventIds::Primed)
+    }
+
+    /// The place of the next event of a stream, and its id.
+    fn next_id(&mut self, at: StreamId) -> Option<(u64, Option<String>)> {
+        let stream = self.streams.get_mut(&at)?;
+        stream.place += 1;
+        let place = Place { epoch: self.epoch, stream: at, number: stream.place };
+        let id = || event::write_id(place, stream.due.answers());
+        Some((stream.place, (stream.event_ids != EventIds::None).then(id)))
+    }
+
+    fn keep(&mut self, event: Event) {
+        let Some(stream) = self.streams.get_mut(&event.stream) else { return };
+        // No client returns without an id, or to a stream of which it has seen nothing.
+        if stream.event_ids == EventIds::None || (stream.exchange.is_none() && stream.place == 1) {
+            return self.drop_if_over(event.stream);
         }
-        self.kept.bytes += bytes.len();
-        self.kept.order.push_back(at);
-        stream.log.push_back(Event { at: stream.said, bytes, answers });
-        while self.kept.order.len() > self.kept.most || self.kept.bytes > self.kept.most_bytes {
-            let Some(oldest) = self.kept.order.pop_front() else { return };
-            if let Some(stream) = self.streams.get_mut(&oldest)
-                && let Some(event) = stream.log.pop_front()
-            {
-                self.kept.bytes -= event.bytes.len();
-                stream.forgotten.extend(event.answers.map(|id| (event.at, id)));
-            }
-            self.drop_if_over(oldest);
+        stream.kept += 1;
+        if !self.kept.fits(&event) {
+            return self.forget(event);
         }
+        self.kept.push(event);
+        while let Some(event) = self.kept.pop_excess() {
+            self.forget(event);
+        }
+    }
+
+    /// The proxy no longer keeps this event.
+    fn forget(&mut self, event: Event) {
+        if let Some(stream) = self.streams.get_mut(&event.stream) {
+            stream.kept -= 1;
+            stream.forgotten.extend(event.answers.map(|id| (event.place, id)));
+        }
+        self.drop_if_over(event.stream);
     }
 
     /// Forgets a stream that has nothing left to send or to replay.
-    fn drop_if_over(&mut self, at: u64) {
-        let over = |stream: &Stream| stream.exchange.is_none() && stream.awaited.is_empty() && stream.log.is_empty();
+    fn drop_if_over(&mut self, at: StreamId) {
+        let over = |stream: &Stream| stream.exchange.is_none() && stream.kept == 0 && !stream.due.is_owed();
         if self.streams.get(&at).is_some_and(over) {
             self.streams.remove(&at);
-            self.listener.take_if(|listener| *listener == at);
         }
     }
 
-    /// A stream lost its connection, or no longer needs it.
-    pub(super) fn detach(&mut self, at: u64, exchange: ExchangeId) {
-        if let Some(stream) = self.streams.get_mut(&at) {
-            stream.exchange.take_if(|current| *current == exchange);
-        }
-        self.drop_if_over(at);
+    /// Whether this machine wrote the event.
+    pub(super) fn is_ours(&self, place: Place) -> bool {
+        place.epoch == self.epoch
     }
 
-    /// Gives a stream a new connection and returns the old one.
-    pub(super) fn attach(&mut self, at: u64, exchange: ExchangeId) -> Option<ExchangeId> {
+    /// The events after this one on its stream, with their places: first the reports of
+    /// answers that the proxy no longer keeps, then the kept events. `None` if the proxy
+    /// does not know the stream.
+    pub(super) fn missed(&self, last: Place) -> Option<Vec<(u64, Bytes)>> {
+        let stream = self.streams.get(&last.stream).filter(|_| self.is_ours(last))?;
+        let kept = || self.kept.of(last.stream);
+        let lost = |number: u64, id: &Id| {
+            let forgotten = stream.forgotten.iter().filter(|(other, _)| *other > number).map(|(_, id)| id);
+            let later = forgotten.chain(kept().filter_map(|event| event.answers.as_ref()));
+            let awaited = later.chain(stream.due.answers().into_iter().flatten());
+            Bytes::from(event::write_lost(&event::write_id(Place { number, ..last }, Some(awaited)), id))
+        };
+        let forgotten = stream.forgotten.iter().filter(|(place, _)| *place > last.number);
+        let events = kept().filter(|event| event.place > last.number);
+        let lost = forgotten.map(|(place, id)| (*place, lost(*place, id)));
+        Some(lost.chain(events.map(|event| (event.place, event.bytes.clone()))).collect())
+    }
+
+    /// Carries a stream on with a new response. Returns the old one.
+    pub(super) fn attach(&mut self, at: StreamId, exchange: ExchangeId) -> Option<ExchangeId> {
         let stream = self.streams.get_mut(&at)?;
-        if stream.listens {
-            self.listener = Some(at);
+        if stream.due.is_owed() {
+            self.answering.insert(at);
         }
         stream.exchange.replace(exchange)
     }
 
-    /// The stream and place of the last event that a client has seen, if this machine
-    /// sent it.
-    pub(super) fn seen(&self, last: &str) -> Option<(u64, u64)> {
-        let place = Place::parse(last).filter(|place| place.epoch == self.epoch)?;
-        Some((place.stream, place.said))
+    /// Begins the response of a stream that goes on, with the events that a client missed.
+    pub(super) fn resume(&mut self, exchange: Exchange<'_>, at: StreamId, missed: Vec<(u64, Bytes)>) {
+        self.responses.add(exchange.now, exchange.id, Await::Events(at));
+        missed.into_iter().for_each(|(_, event)| self.responses.send(exchange.now, exchange.id, event));
     }
 
-    /// Resumes after the last event that a client has seen.
-    pub(super) fn resume(&self, last: &str) -> Resumed {
-        let Some(place) = Place::parse(last) else { return Resumed::Unknown };
-        let stream = self.streams.get(&place.stream).filter(|_| place.epoch == self.epoch);
-        match (stream, place.awaited) {
-            (_, Awaited::These(none)) if none.is_empty() => Resumed::Over,
-            (Some(stream), _) => {
-                let rest = self.rest(place.stream, stream, place.said);
-                let over = rest.lost.is_empty() && rest.events.is_empty() && self.complete(place.stream);
-                if over { Resumed::Over } else { Resumed::Stream(rest) }
+    /// Sends a sign of life on a response that carries nothing yet.
+    pub(super) fn greet(&mut self, now: Time, exchange: ExchangeId) {
+        if self.responses.is_read(exchange) {
+            self.responses.send(now, exchange, COMMENT);
+        }
+    }
+
+    /// Ends a response. Returns the stream that has none after that.
+    pub(super) fn finish(&mut self, now: Time, exchange: ExchangeId) -> Option<StreamId> {
+        self.release(now, exchange);
+        let carried = self.responses.finish(exchange);
+        self.disconnect(carried, exchange)
+    }
+
+    /// Aborts a response. Returns the stream that has none after that.
+    pub(super) fn abort(&mut self, now: Time, exchange: ExchangeId) -> Option<StreamId> {
+        self.release(now, exchange);
+        let carried = self.responses.abort(exchange);
+        self.disconnect(carried, exchange)
+    }
+
+    /// The client stopped reading a response. Returns the stream that has none after that.
+    pub(super) fn gone(&mut self, exchange: ExchangeId) -> Option<StreamId> {
+        let carried = self.responses.forget(exchange);
+        self.disconnect(carried, exchange)
+    }
+
+    fn disconnect(&mut self, carried: Option<StreamId>, exchange: ExchangeId) -> Option<StreamId> {
+        let at = carried?;
+        if let Some(stream) = self.streams.get_mut(&at) {
+            stream.exchange.take_if(|current| *current == exchange);
+            if stream.exchange.is_some() {
+                return None;
             }
-            (None, Awaited::Anything) => Resumed::Unknown,
-            (None, Awaited::Unlisted) => Resumed::Over,
-            (None, Awaited::These(ids)) => Resumed::Lost(lost(place.epoch, place.stream, place.said, &ids)),
+        }
+        self.answering.remove(&at);
+        self.drop_if_over(at);
+        Some(at)
+    }
+
+    /// Begins, aborts or keeps alive the responses that are due. Returns the streams that
+    /// have none after that.
+    pub(super) fn tick(&mut self, now: Time) -> Vec<StreamId> {
+        let mut left = Vec::new();
+        for (exchange, why) in self.responses.due(now) {
+            if why != Why::Heartbeat {
+                left.extend(self.abort(now, exchange));
+            } else if !self.release(now, exchange) {
+                self.responses.send(now, exchange, COMMENT);
+            }
+        }
+        left
+    }
+}
+
+impl Due {
+    /// The requests to answer, if that is what the stream is for.
+    fn answers(&self) -> Option<impl Iterator<Item = &Id>> {
+        match self {
+            Self::Answers(ids) => Some(ids.iter()),
+            Self::Anything => None,
         }
     }
 
-    /// The rest of a stream after a place.
-    fn rest(&self, number: u64, stream: &Stream, from: u64) -> Rest {
-        let forgotten = stream.forgotten.iter().filter(|(at, _)| *at > from);
-        let lost = forgotten.map(|(at, id)| Lost { id: id.clone(), event: self.lost_id(number, stream, *at) });
-        let missed = stream.log.iter().filter(|event| event.at > from);
-        let events = missed.map(|event| (event.at, event.bytes.clone()));
-        Rest { stream: number, lost: lost.collect(), events: events.collect() }
+    /// A request waits for its answer.
+    fn is_owed(&self) -> bool {
+        matches!(self, Self::Answers(ids) if !ids.is_empty())
     }
 
-    /// The id of the event that reports the answer at this place as lost.
-    fn lost_id(&self, number: u64, stream: &Stream, at: u64) -> String {
-        let forgotten = stream.forgotten.iter().filter(|(other, _)| *other > at).map(|(_, id)| id);
-        let kept = stream.log.iter().filter_map(|event| event.answers.as_ref());
-        event_id(self.epoch, number, at, Some(forgotten.chain(kept).chain(&stream.awaited)))
+    /// Nothing is left to send.
+    fn is_sent(&self) -> bool {
+        matches!(self, Self::Answers(ids) if ids.is_empty())
     }
 }
 
-/// The id of an event: its place, and the requests still to be answered after it.
-fn event_id<'a>(epoch: u32, stream: u64, said: u64, awaited: Option<impl Iterator<Item = &'a Id>>) -> String {
-    let place = format!("{epoch:08x}-{stream}-{said}");
-    let Some(awaited) = awaited else { return place };
-    let list = format!("[{}]", awaited.map(Id::text).collect::<Vec<_>>().join(","));
-    if list.len() > LONGEST_LIST { format!("{place}-{UNLISTED}") } else { format!("{place}-{}", BASE64.encode(list)) }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+    use http::{HeaderMap, HeaderValue, Method};
 
-/// Writes a message as an event.
-pub(super) fn event(id: Option<&str>, message: Vec<u8>) -> Vec<u8> {
-    let line = message::to_line(message, false);
-    let mut event = Vec::with_capacity(line.len() + 128);
-    if let Some(id) = id {
-        for part in ["id: ", id, "\n"] {
-            event.extend_from_slice(part.as_bytes());
+    /// Does something to one of the streams, or opens another.
+    fn step(streams: &mut Streams, rng: &mut Rng, number: u64, now: Time) {
+        let headers = HeaderMap::new();
+        let exchange = Exchange { now, id: ExchangeId(number), method: &Method::POST, headers: &headers };
+        let (id, at) = (Id::parse(&rng.below(number).to_string()).unwrap(), StreamId(rng.below(streams.newest.0 + 1)));
+        let ids = || Due::Answers(vec![Id::parse(&number.to_string()).unwrap()]);
+        match rng.below(9) {
+            0 => drop(streams.hold(exchange, ids(), EventIds::Sent)),
+            1 => drop(streams.open(exchange, ids(), EventIds::Primed)),
+            2 => drop(streams.open(exchange, Due::Anything, EventIds::Sent)),
+            3 => drop(streams.answer(now, &id, StatusCode::OK, vec![b'x'; 20])),
+            4 => drop(streams.cancel(now, &id)),
+            5 => drop(streams.say(now, at, vec![b'x'; 20])),
+            6 => drop(streams.gone(ExchangeId(rng.below(number)))),
+            7 => drop(streams.tick(now)),
+            _ if streams.streams.contains_key(&at) => {
+                let old = streams.attach(at, exchange.id);
+                old.and_then(|old| streams.abort(now, old));
+                streams.resume(exchange, at, Vec::new());
+            }
+            _ => {}
         }
     }
-    event.extend_from_slice(b"event: message\ndata: ");
-    event.extend_from_slice(&line);
-    event.push(b'\n');
-    event
-}
 
-/// A parsed event id.
-struct Place {
-    epoch: u32,
-    stream: u64,
-    said: u64,
-    awaited: Awaited,
-}
-
-/// What was still due on the stream after an event.
-enum Awaited {
-    /// Unsolicited messages: the stream answers no request.
-    Anything,
-    /// The answers to more requests than an id can list.
-    Unlisted,
-    /// The answers to these.
-    These(Vec<Id>),
-}
-
-impl Place {
-    fn parse(text: &str) -> Option<Self> {
-        let mut parts = text.splitn(4, '-');
-        let epoch = u32::from_str_radix(parts.next()?, 16).ok()?;
-        let (stream, said) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        let awaited = match parts.next() {
-            None => Awaited::Anything,
-            Some(UNLISTED) => Awaited::Unlisted,
-            Some(list) => Awaited::These(ids(list)?),
-        };
-        Some(Self { epoch, stream, said, awaited })
+    #[test]
+    fn what_is_remembered_of_a_stream_agrees_with_the_stream() {
+        let client = HttpTransport { replay_events: 8, ..HttpTransport::new(HeaderValue::from_static("s")) };
+        let (mut streams, mut rng) = (Streams::new(&client, 7), Rng::new(1));
+        let mut most = 0;
+        for number in 1..5_000 {
+            step(&mut streams, &mut rng, number, Time(number * 100));
+            let answering = |stream: &Stream| stream.exchange.is_some() && stream.due.is_owed();
+            let live = |stream: &Stream| stream.exchange.is_none_or(|id| streams.responses.is_live(id));
+            for (at, stream) in &streams.streams {
+                assert_eq!(streams.answering.contains(at), answering(stream), "{number} {stream:?}");
+                assert_eq!(streams.kept.of(*at).count(), stream.kept, "{number} {stream:?}");
+                assert!(live(stream), "{number} {stream:?}");
+            }
+            assert!(streams.answering.iter().chain(streams.of.values()).all(|at| streams.streams.contains_key(at)));
+            most = most.max(streams.answering.len());
+        }
+        assert!(most > 5, "{most}");
     }
-}
-
-/// Reports every awaited answer as lost. Do not repeat an event that the client has
-/// already read.
-fn lost(epoch: u32, stream: u64, said: u64, awaited: &[Id]) -> Vec<Lost> {
-    let rest = |from: usize| awaited.iter().skip(from + 1);
-    let event = |at| event_id(epoch, stream, said, Some(rest(at)));
-    awaited.iter().enumerate().map(|(at, id)| Lost { id: id.clone(), event: event(at) }).collect()
-}
-
-fn ids(list: &str) -> Option<Vec<Id>> {
-    let list = BASE64.decode(list).ok().filter(|list| list.len() <= LONGEST_LIST)?;
-    let ids: Vec<&RawValue> = serde_json::from_slice(&list).ok()?;
-    ids.into_iter().map(|id| Id::parse(id.get())).collect()
 }

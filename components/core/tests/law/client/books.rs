@@ -2,7 +2,7 @@
 //! stdio, which is one place, or on the response to one exchange, which also has to
 //! end.
 
-use super::super::message::key;
+use super::super::message::{IDS, MODERN, Round, Twist, WATCH, key};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -12,6 +12,9 @@ pub struct Books {
     owed: BTreeMap<u64, Vec<Owed>>,
     /// Answers that the client has to come back for, by the place that it lost.
     parked: BTreeMap<u64, Vec<Owed>>,
+    /// Requests that were answered by questions, which a modern client may repeat.
+    rounds: Vec<Round>,
+    repeated: usize,
     /// Open questions of the server.
     questions: Vec<String>,
     /// Answers that were not owed.
@@ -24,6 +27,8 @@ pub struct Books {
 struct Owed {
     id: String,
     due: Due,
+    /// The request, as the client wrote it.
+    text: String,
 }
 
 /// What is owed.
@@ -35,6 +40,8 @@ enum Due {
     Initialized,
     /// The answer to any other request.
     Answer,
+    /// The answer to a request that lasts. It need not come.
+    Lasting,
     /// The answer to a request that the client cancelled while its connection was
     /// lost. Nobody waits for it, but the machine may no longer know that when the
     /// client comes back.
@@ -45,7 +52,7 @@ impl Books {
     /// Everything that is wrong with the answers.
     pub fn faults(&self) -> Vec<String> {
         let open = self.owed.iter().flat_map(|(place, owed)| owed.iter().map(move |owed| (place, owed)));
-        let due = open.filter(|(_, owed)| owed.due != Due::Cancelled);
+        let due = open.filter(|(_, owed)| !matches!(owed.due, Due::Cancelled | Due::Lasting));
         due.map(|(place, owed)| format!("no {:?} for {} at {place}", owed.due, owed.id))
             .chain(self.unasked.clone())
             .collect()
@@ -64,8 +71,12 @@ impl Books {
     pub fn requested(&mut self, place: u64, text: &str) {
         for request in messages(text) {
             if let (Some(id), Some(method)) = (request.get("id"), request.get("method")) {
-                let due = if method == "initialize" { Due::Initialized } else { Due::Answer };
-                let owed = Owed { id: id.to_string(), due };
+                let due = match method.as_str() {
+                    Some("initialize") => Due::Initialized,
+                    Some(WATCH) => Due::Lasting,
+                    _ => Due::Answer,
+                };
+                let owed = Owed { id: id.to_string(), due, text: text.trim_end().to_owned() };
                 self.owed.entry(place).or_default().push(owed);
             }
         }
@@ -73,7 +84,7 @@ impl Books {
 
     /// The client waits for the end of a response.
     pub fn opened(&mut self, place: u64) {
-        self.owed.entry(place).or_default().push(Owed { id: String::new(), due: Due::End });
+        self.owed.entry(place).or_default().push(Owed { id: String::new(), due: Due::End, text: String::new() });
     }
 
     /// The response has ended.
@@ -98,7 +109,10 @@ impl Books {
     fn answered(&mut self, place: u64, id: &str, text: &str) {
         let owed = self.owed.entry(place).or_default();
         match owed.iter().rposition(|owed| owed.id == id) {
-            Some(at) => drop(owed.remove(at)),
+            Some(at) => {
+                let request = owed.remove(at).text;
+                self.rounds.extend(round(request, text));
+            }
             None => self.unasked.push(format!("answer to nothing at {place}: {text}")),
         }
     }
@@ -113,6 +127,14 @@ impl Books {
             let parked = self.parked.values_mut().flatten().filter(|owed| cancelled(owed));
             parked.for_each(|owed| owed.due = Due::Cancelled);
         }
+    }
+
+    /// A request again that was answered by questions, counted from the last one, under
+    /// this id.
+    pub fn repeat(&mut self, which: usize, id: usize, twist: Twist) -> Option<String> {
+        let which = which.checked_rem(self.rounds.len())?;
+        self.repeated += 1;
+        Some(self.rounds.iter().rev().nth(which)?.again(IDS[id], twist, self.repeated))
     }
 
     /// The next question that the client has not answered; it does so now.
@@ -146,6 +168,21 @@ impl Books {
         }
     }
 }
+
+/// What a modern client needs to repeat this request, if this answer asks for that.
+fn round(request: String, answer: &str) -> Option<Round> {
+    if !request.contains(MODERN) {
+        return None;
+    }
+    let message = serde_json::from_str::<Value>(answer).unwrap_or_default();
+    let result = message["result"].as_object().filter(|result| result.get("resultType") == Some(&ASKS.into()))?;
+    let keys = result.get("inputRequests").and_then(Value::as_object);
+    let keys = keys.map(|asks| asks.keys().cloned().collect()).unwrap_or_default();
+    let state = result.get("requestState").and_then(Value::as_str).map(str::to_owned);
+    Some(Round { request, keys, state })
+}
+
+const ASKS: &str = "input_required";
 
 /// The messages in a text of the client, broken ones too.
 fn messages(text: &str) -> Vec<Value> {

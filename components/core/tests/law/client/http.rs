@@ -1,15 +1,17 @@
 //! A client of Streamable HTTP: every message is an exchange of its own, and an
 //! answer comes on the response to it. A stream whose connection is lost goes on
 //! in the response to a later GET. The client reads everything that is sent to
-//! it; what it has *taken*, it tells the machine when the script says so.
+//! it; what it has *taken*, it tells the machine when the script says so. Modern
+//! clients have no session, and each response stands for itself.
 
-use super::super::message::{answer_to, text};
+use super::super::message::{Line, MODERN, Method, answer_to, error_to, text, watches};
 use super::super::record::{Command, Fact};
 use super::books::is_refusal;
 use super::{Act, Books, Client};
-use ::http::{HeaderValue, Request, response};
+use ::http::{HeaderValue, Request, request, response};
 use bytes::Bytes;
 use mcp_proxy_core::{ExchangeId, HttpTransport, Sink};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 pub const SESSION: &str = "0123456789abcdef";
@@ -19,7 +21,7 @@ const EVENTS: &str = "text/event-stream";
 pub fn transport() -> HttpTransport {
     HttpTransport {
         most_open: 8,
-        queue_bytes: 500,
+        queue_bytes: 800,
         replay_events: 4,
         replay_bytes: 1000,
         ..HttpTransport::new(HeaderValue::from_static(SESSION))
@@ -36,6 +38,8 @@ pub struct HttpClient {
     named: bool,
     /// The machine is over, and takes no more exchanges.
     exited: bool,
+    /// Every request says what it needs, in the form of 2026-07-28.
+    modern: bool,
 }
 
 #[derive(Debug)]
@@ -81,10 +85,18 @@ impl Exchange {
 impl Client for HttpClient {
     fn act(&mut self, act: &Act) -> Option<Fact> {
         match act {
+            // What lasts has no end to wait for.
+            Act::Say(Line::Watch(_)) if !self.modern => None,
             Act::Say(line) => {
                 self.said += 1;
-                Some(self.say(&text(line, self.said)))
+                let line = self.in_its_form(line);
+                Some(self.say(&text(&line, self.said)))
             }
+            Act::Retry(which, id, twist) => {
+                let text = self.books.repeat(*which, *id, *twist)?;
+                Some(self.say(&text))
+            }
+            Act::Close if self.modern => Some(Fact::Stop),
             Act::Listen => Some(self.request("GET", None, "")),
             Act::Lose(which) => {
                 let id = self.nth(*which, |exchange| exchange.live() || exchange.unread > 0)?;
@@ -97,6 +109,10 @@ impl Client for HttpClient {
             Act::Read(which) => {
                 let id = self.nth(*which, |exchange| exchange.unread > 0)?;
                 self.take(id)
+            }
+            Act::Answer(able) => {
+                let id = self.books.question()?;
+                Some(self.say(&if *able { answer_to(&id) } else { error_to(&id) }))
             }
             Act::Close => self.named.then(|| self.request("DELETE", None, "")),
         }
@@ -151,6 +167,8 @@ impl Client for HttpClient {
         let Fact::Request(id, ..) = fact else { return };
         if let Some(exchange) = self.exchanges.get(&id.0)
             && exchange.response == Response::Over(202)
+            // The ids of a modern client mean nothing in another exchange.
+            && !self.modern
         {
             self.books.read(&exchange.posted);
         }
@@ -164,6 +182,34 @@ impl Client for HttpClient {
 
 /// What the client does.
 impl HttpClient {
+    pub fn modern() -> Self {
+        Self { modern: true, ..Self::default() }
+    }
+
+    /// The same request in the era of the client; now and then one of the other.
+    fn in_its_form(&self, line: &Line) -> Line {
+        match line {
+            Line::Initialize(id) if self.modern => Line::Modern(*id, Method::Discover),
+            Line::Request(id, method) if self.modern => Line::Modern(*id, *method),
+            Line::Modern(id, _) if !self.modern && self.said == 1 => Line::Initialize(*id),
+            Line::Modern(id, method) if !self.modern && !self.said.is_multiple_of(4) => Line::Request(*id, *method),
+            other => other.clone(),
+        }
+    }
+
+    /// What a modern client repeats of the body in headers.
+    fn headers_for(&self, request: request::Builder, body: &str) -> request::Builder {
+        if !self.modern {
+            return request;
+        }
+        let message = serde_json::from_str::<Value>(body).unwrap_or_default();
+        let request = request.header("mcp-protocol-version", MODERN);
+        match message["method"].as_str() {
+            Some(method) => request.header("mcp-method", method),
+            None => request,
+        }
+    }
+
     fn nth(&self, which: usize, fits: impl Fn(&Exchange) -> bool) -> Option<u64> {
         let fitting: Vec<u64> =
             self.exchanges.iter().filter(|(_, exchange)| fits(exchange)).map(|(id, _)| *id).collect();
@@ -178,6 +224,7 @@ impl HttpClient {
         if self.named {
             request = request.header("mcp-session-id", SESSION);
         }
+        request = self.headers_for(request, body);
         if let Some(last) = last_event {
             request = request.header("last-event-id", last);
         }
@@ -203,7 +250,9 @@ impl HttpClient {
         let resumes = self.exchanges.iter().rev().find(|(_, exchange)| of_stream(exchange)).map(|(id, _)| *id);
         let posted = posted.to_owned();
         if !posted.is_empty() {
-            self.books.opened(id);
+            if !watches(posted.as_bytes()) {
+                self.books.opened(id);
+            }
             self.books.requested(id, &posted);
         }
         let response = Response::Awaited;
@@ -282,6 +331,9 @@ impl HttpClient {
                 200
             }
             Some(Response::Whole(status @ 400.., body)) if is_refusal(&String::from_utf8_lossy(&body)) => {
+                if self.modern && names_request(&body) {
+                    self.books.got(id, &String::from_utf8_lossy(&body));
+                }
                 self.books.forgive(id);
                 status
             }
@@ -313,4 +365,9 @@ impl HttpClient {
     fn is_unread(&self, id: u64) -> bool {
         self.exchanges.get(&id).is_some_and(|exchange| exchange.unread > 0)
     }
+}
+
+/// An error that answers a request, whatever the status.
+fn names_request(body: &[u8]) -> bool {
+    serde_json::from_slice::<Value>(body).is_ok_and(|body| body.get("id").is_some())
 }

@@ -1,6 +1,6 @@
 //! A client on stdio: one message a line, and all answers in one place.
 
-use super::super::message::{answer_to, text};
+use super::super::message::{answer_to, error_to, text};
 use super::super::record::{Command, Fact};
 use super::{Act, Books, Client};
 use mcp_proxy_core::{Side, Sink};
@@ -35,6 +35,14 @@ impl Client for LinesClient {
                 Some(self.say(&text(line, self.said)))
             }
             Act::Read(_) => Some(Fact::Flushed(Sink::Side(Side::Client), self.unread)),
+            Act::Answer(able) => {
+                let id = self.books.question()?;
+                Some(self.say(&if *able { answer_to(&id) } else { error_to(&id) }))
+            }
+            Act::Retry(which, id, twist) => {
+                let text = self.books.repeat(*which, *id, *twist)?;
+                Some(self.say(&text))
+            }
             Act::Close => Some(Fact::Eof),
             Act::Listen | Act::Lose(_) | Act::Resume(_) => None,
         }

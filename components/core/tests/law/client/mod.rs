@@ -7,7 +7,7 @@ mod books;
 mod http;
 mod lines;
 
-use super::message::Line;
+use super::message::{Line, Twist};
 use super::record::{Command, Fact};
 pub use books::Books;
 use http::HttpClient;
@@ -30,6 +30,11 @@ pub enum Act {
     Resume(usize),
     /// Takes what was written to it.
     Read(usize),
+    /// Answers the last question, or says that it cannot.
+    Answer(bool),
+    /// Repeats a request that was answered by questions, counted from the last, under
+    /// this id. The same request may be repeated again and again.
+    Retry(usize, usize, Twist),
     /// Ends the session.
     Close,
 }
@@ -66,15 +71,19 @@ pub enum ClientKind {
     Lines,
     /// Streamable HTTP.
     Http,
+    /// HTTP of 2026-07-28: any number of clients without sessions.
+    Modern,
 }
 
 impl ClientKind {
-    pub const ALL: [Self; 2] = [Self::Lines, Self::Http];
+    pub const ALL: [Self; 3] = [Self::Lines, Self::Http, Self::Modern];
+    /// Those with one client, which opens a session.
+    pub const SESSIONS: [Self; 2] = [Self::Lines, Self::Http];
 
     pub fn transport(self) -> ClientTransport {
         match self {
             Self::Lines => ClientTransport::Lines,
-            Self::Http => ClientTransport::Http(http::transport()),
+            Self::Http | Self::Modern => ClientTransport::Http(http::transport()),
         }
     }
 
@@ -83,6 +92,7 @@ impl ClientKind {
         match self {
             Self::Lines => Box::new(LinesClient::default()),
             Self::Http => Box::new(HttpClient::default()),
+            Self::Modern => Box::new(HttpClient::modern()),
         }
     }
 }

@@ -1,13 +1,10 @@
 //! The messages in a client's POST, and whether a session accepts them. Parsing of bodies
 //! and open requests do not belong here.
 
-use super::refusal::Refusal;
 use crate::era;
+use crate::front::http::refusal::Refusal;
 use crate::wire::message::{Id, Kind, Malformed, Message, Parsed};
 use http::StatusCode;
-
-/// The proxy refuses requests with longer ids.
-const LONGEST_ID: usize = 256;
 
 /// The messages of one POST.
 pub(super) enum Posted {
@@ -47,14 +44,6 @@ pub(super) fn request(message: &Message) -> Option<&Id> {
         Kind::Request { id, .. } => Some(id),
         Kind::Notification { .. } | Kind::Response { .. } => None,
     }
-}
-
-/// Refuses a long id, because the proxy stores it.
-pub(super) fn is_short(id: &Id) -> Result<(), Refusal> {
-    if id.text().len() <= LONGEST_ID {
-        return Ok(());
-    }
-    Err(Refusal::bad_request(format!("the id is longer than {LONGEST_ID} bytes")))
 }
 
 /// Checks that the version has batches, and that the batch is small enough and valid.
