@@ -674,6 +674,70 @@ fn an_answer_that_comes_while_parked_waits_for_the_retry() {
 }
 
 #[test]
+fn reports_that_come_while_parked_wait_for_the_retry() {
+    for answered in [false, true] {
+        let mut bench = lent();
+        let level = level("warning");
+        bench.say(&call_with("1", &format!(r#"{level},"progressToken":"p""#)));
+        let set = bench.called("POST logging/setLevel ours");
+        bench.json(set, &result(&bench.rpc_id(set)));
+        let stream = bench.called("POST tools/call 1");
+        bench.sse(stream);
+        bench.event(stream, &elicitation("\"q\""));
+        bench.wait(40);
+        let state = bench.parks("1");
+        bench.event(stream, &progress("\"p\""));
+        for level in ["info", "error", "alert"] {
+            bench.event(stream, &log(level));
+        }
+        if answered {
+            bench.event(stream, &result_of_tool("1"));
+            bench.end(stream);
+        }
+        bench.silent();
+        let again = r#","io.modelcontextprotocol/logLevel":"alert","progressToken":"r""#;
+        bench.say(&retry_with("2", &state, YES, again));
+        assert_eq!(bench.read()["params"], json!({"progress": 1, "progressToken": "r"}));
+        bench.wrote(&log("alert"));
+        if !answered {
+            bench.told("POST answer \"q\"");
+            bench.event(stream, &result_of_tool("1"));
+            bench.end(stream);
+        }
+        bench.result_of("2");
+        bench.over();
+    }
+}
+
+#[test]
+fn a_flood_of_reports_while_parked_leaves_the_last_ones() {
+    let mut bench = lent();
+    bench.say(&call_with("1", r#","progressToken":"p""#));
+    let stream = bench.called("POST tools/call 1");
+    bench.sse(stream);
+    bench.event(stream, &elicitation("\"q\""));
+    bench.wait(40);
+    let state = bench.parks("1");
+    let progress = |step: u32| {
+        let params = format!(r#"{{"progressToken":"p","progress":{step}}}"#);
+        format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#)
+    };
+    for step in 0..1000 {
+        bench.event(stream, &progress(step));
+    }
+    bench.silent();
+    bench.say(&retry_with("2", &state, YES, r#","progressToken":"p""#));
+    for step in 968..1000 {
+        assert_eq!(bench.read()["params"]["progress"], step);
+    }
+    bench.told("POST answer \"q\"");
+    bench.event(stream, &result_of_tool("1"));
+    bench.end(stream);
+    bench.result_of("2");
+    bench.over();
+}
+
+#[test]
 fn a_call_that_is_answered_and_never_fetched_is_forgotten_in_silence() {
     let (mut bench, stream, state) = parked();
     bench.event(stream, &result_of_tool("1"));
@@ -1002,11 +1066,15 @@ fn progress_comes_under_the_token_of_the_current_request() {
         bench.silent();
         let meta = second.map(|token| format!(r#","progressToken":{token}"#)).unwrap_or_default();
         bench.say(&retry_with("2", &state, YES, &meta));
+        let reported = |bench: &mut Bench| {
+            if let Some(token) = want {
+                assert_eq!(bench.read()["params"]["progressToken"].to_string(), token);
+            }
+        };
+        reported(&mut bench);
         bench.told("POST answer \"q\"");
         bench.event(stream, &progress(first));
-        if let Some(token) = want {
-            assert_eq!(bench.read()["params"]["progressToken"].to_string(), token);
-        }
+        reported(&mut bench);
         bench.silent();
         bench.event(stream, &result_of_tool("1"));
         bench.result_of("2");
@@ -1041,12 +1109,28 @@ fn log_messages_pass_from_the_level_of_their_request() {
     bench.say(&call_with("3", &level("error")));
     bench.called("POST tools/call 3");
     bench.silent();
-    // A parked request is over for its client.
+    // The client of a parked request is away.
     bench.event(warns, &elicitation("\"q\""));
     bench.wait(40);
     bench.parks("2");
     bench.event(warns, &log("alert"));
     bench.silent();
+}
+
+#[test]
+fn a_retry_that_wants_more_log_messages_gets_them() {
+    let (mut bench, stream, state) = parked();
+    bench.say(&retry_with("2", &state, YES, &level("debug")));
+    let set = bench.called("POST logging/setLevel ours");
+    assert_eq!(bench.rpc(set)["params"]["level"], "debug");
+    bench.json(set, &result(&bench.rpc_id(set)));
+    bench.told("POST answer \"q\"");
+    bench.event(stream, &log("debug"));
+    bench.wrote(&log("debug"));
+    bench.event(stream, &result_of_tool("1"));
+    bench.end(stream);
+    bench.result_of("2");
+    bench.over();
 }
 
 #[test]

@@ -30,7 +30,6 @@ use probe::Verdict;
 use state::States;
 use stateful::Stateful;
 use stateless::Stateless;
-use std::borrow::Cow;
 
 /// What the server speaks, and how the proxy speaks to it.
 #[derive(Debug)]
@@ -296,7 +295,7 @@ impl Era {
     }
 
     /// The server notifies in such a session.
-    pub(crate) fn notified(&self, origin: Option<RequestKey>, message: &Message) -> Vec<Step> {
+    pub(crate) fn notified(&mut self, origin: Option<RequestKey>, message: &Message) -> Vec<Step> {
         self.stateful.notified(origin, message)
     }
 
@@ -346,12 +345,6 @@ impl Era {
     /// The server's questions in a request that is over.
     pub(crate) fn unasked(&mut self, key: RequestKey) -> Vec<Id> {
         self.stateful.forget(key)
-    }
-
-    /// The params of a progress notification for a client whose token may have changed.
-    /// `None` if the client must not hear of it.
-    pub(crate) fn renamed_progress<'a>(&self, key: RequestKey, params: &'a str) -> Option<Cow<'a, str>> {
-        self.stateful.progressed(key, params)
     }
 
     /// The notification that cancels a request at a legacy server.
@@ -453,9 +446,13 @@ impl Era {
         self.stateless.awaits(key, round)
     }
 
-    /// Whether to tell the client about this progress.
-    pub(crate) fn progressed(&mut self, key: RequestKey, params: &str) -> bool {
-        !self.is_modern() || self.stateless.progressed(key, params)
+    /// A progress notification as the client expects it. `None` if the client must not
+    /// get it now.
+    pub(crate) fn progressed(&mut self, key: RequestKey, message: Message) -> Option<Message> {
+        if self.is_modern() {
+            return self.stateless.progressed(key, message.params()).then_some(message);
+        }
+        self.stateful.progressed(key, message)
     }
 
     /// Removes the held requests that have timed out.

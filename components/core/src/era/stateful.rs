@@ -25,7 +25,7 @@ use crate::time::{Deadline, Time, Why, earlier};
 use crate::timetable::{Timed, Timetable};
 use crate::wire::message::{self, Id, Kind, Message};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// Questions that come within this time share a round.
@@ -36,6 +36,7 @@ const PARKED: Duration = Duration::from_secs(600);
 const MOST_PARKED: usize = 10_000;
 const MOST_QUESTIONS: usize = 32;
 const MOST_VISITS: usize = 1000;
+const MOST_MISSED: usize = 32;
 /// Methods that the modern era has removed.
 const REMOVED: [&str; 5] = ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
 const GONE: &str = "this requestState is used, or its request is lost; the server may have carried it out";
@@ -99,6 +100,38 @@ impl Open {
         self.method.len() + self.params.len() + self.capabilities.len() + token + early
     }
 
+    /// The same request, as the client has repeated it.
+    fn repeated(self, params: &str, envelope: &Envelope) -> Self {
+        let meta = message::member(params, "_meta").unwrap_or_default();
+        Self {
+            capabilities: (*envelope.capabilities).into(),
+            level: envelope.log_level.as_deref().and_then(severity),
+            token: Token::Retried(message::member(meta, "progressToken").map(str::to_owned)),
+            ..self
+        }
+    }
+
+    /// A progress notification under the client's current token. `None` if the client
+    /// does not want any.
+    fn renamed(&self, mut message: Message) -> Option<Message> {
+        if let Token::Retried(token) = &self.token {
+            let params = edit::with(message.params(), &[("progressToken", token.as_deref()?)]);
+            message.set_params(&params);
+        }
+        Some(message)
+    }
+
+    /// Whether the client wants this log message.
+    fn admits(&self, log: &Message) -> bool {
+        let level = message::text_member(log.params(), "level").and_then(|level| severity(&level));
+        self.level.is_some_and(|from| level >= Some(from))
+    }
+
+    /// What the server reported while no client waited, as the client expects it now.
+    fn caught_up(&self, missed: Message) -> Option<Message> {
+        if is_log(&missed) { Some(missed).filter(|log| self.admits(log)) } else { self.renamed(missed) }
+    }
+
     /// The answer to a question, if the client has sent it already.
     fn early_answer(&self, question: &Question) -> Option<&str> {
         let [answer] = edit::get(self.early.as_deref()?, [&question.key]);
@@ -125,6 +158,8 @@ struct Park {
     until: Time,
     /// The server answered nevertheless.
     answer: Option<Message>,
+    /// The last reports of the server that no client waited for.
+    missed: VecDeque<Message>,
 }
 
 impl Timed for Park {
@@ -136,9 +171,15 @@ impl Timed for Park {
 }
 
 impl Park {
+    /// Waits for an answer of the client until then.
+    fn new(questions: Vec<(Id, Question)>, until: Time) -> Self {
+        Self { questions, state: None, until, answer: None, missed: VecDeque::new() }
+    }
+
     fn size(&self) -> usize {
         let asked: usize = self.questions.iter().map(|(_, question)| question.size()).sum();
-        asked + self.answer.as_ref().map_or(0, |answer| answer.bytes.len())
+        let messages = self.answer.iter().chain(&self.missed);
+        asked + messages.map(|message| message.bytes.len()).sum::<usize>()
     }
 }
 
@@ -221,7 +262,13 @@ impl Stateful {
         }
         match Retry::read(message.params()) {
             Ok(Some(Retry { state: Some(state), .. })) if !self.comes_again(now, &state, &message) => {
-                return self.retried(now, key, &state, &message, legacy, route);
+                let parked = match self.parked_under(now, &state, &message) {
+                    Ok(parked) => parked,
+                    Err(why) => return vec![Step::Answer(key, Reply::error(INVALID_PARAMS, why))],
+                };
+                let mut steps = vec![Step::Adopt { parked, retry: key }];
+                steps.extend(self.retried(now, parked, &message, &envelope, legacy, route));
+                return steps;
             }
             Ok(_) => {}
             Err(_) => return vec![Step::Answer(key, Reply::error(INVALID_PARAMS, MALFORMED))],
@@ -352,9 +399,9 @@ impl Stateful {
     }
 
     /// A notification of the server. `origin` is the request whose response carried it.
-    pub(super) fn notified(&self, origin: Option<RequestKey>, message: &Message) -> Vec<Step> {
+    pub(super) fn notified(&mut self, origin: Option<RequestKey>, message: &Message) -> Vec<Step> {
         let Kind::Notification { method } = &message.kind else { return Vec::new() };
-        if &**method == "notifications/message" {
+        if is_log(message) {
             return self.logged(origin, message).into_iter().collect();
         }
         let wants = |listen: &Listen| listen.acknowledged && listen.filter.admits(method, message.params());
@@ -366,27 +413,40 @@ impl Stateful {
     }
 
     /// Log messages pass from the level that the request names, or any if it is not known.
-    fn logged(&self, origin: Option<RequestKey>, message: &Message) -> Option<Step> {
-        let level = message::text_member(message.params(), "level").and_then(|level| severity(&level));
-        let admits = |open: &Open| open.level.is_some_and(|from| level >= Some(from));
-        let admits = |key: &RequestKey| !self.is_parked(*key) && self.open.get(key).is_some_and(admits);
-        let wanted = match origin.filter(|key| self.knows(*key)) {
+    fn logged(&mut self, origin: Option<RequestKey>, message: &Message) -> Option<Step> {
+        let admits = |key: &RequestKey| self.open.get(key).is_some_and(|open| open.admits(message));
+        let key = match origin.filter(|key| self.knows(*key)) {
             Some(key) => Some(key).filter(admits),
-            None => self.open.keys().into_iter().find(admits),
-        };
-        wanted.map(|key| Step::Notify(Some(key), message.bytes.clone()))
+            None => self.open.keys().into_iter().filter(admits).min_by_key(|key| self.is_parked(*key)),
+        }?;
+        let message = self.unless_parked(key, message.clone())?;
+        Some(Step::Notify(Some(key), message.bytes))
     }
 
-    /// The params of a progress notification under the client's current token. `None` if
-    /// no request of the client waits for it.
-    pub(super) fn progressed<'a>(&self, key: RequestKey, params: &'a str) -> Option<Cow<'a, str>> {
-        if self.is_parked(key) {
-            return None;
+    /// A progress notification under the client's current token. `None` if no request of
+    /// the client waits for it.
+    pub(super) fn progressed(&mut self, key: RequestKey, message: Message) -> Option<Message> {
+        let message = self.unless_parked(key, message)?;
+        match self.open.get(&key) {
+            Some(open) => open.renamed(message),
+            None => Some(message),
         }
-        match self.open.get(&key).map(|open| &open.token) {
-            None | Some(Token::Same) => Some(Cow::Borrowed(params)),
-            Some(Token::Retried(token)) => Some(edit::with(params, &[("progressToken", token.as_deref()?)]).into()),
+    }
+
+    /// Keeps a report about a request whose client is away, until the client repeats it.
+    fn unless_parked(&mut self, key: RequestKey, message: Message) -> Option<Message> {
+        if !self.is_parked(key) {
+            return Some(message);
         }
+        let mut park = self.take_park(key)?;
+        if park.missed.len() == MOST_MISSED {
+            park.missed.pop_front();
+        }
+        if flow::may_keep(self.kept + park.size(), message.bytes.len(), self.max_message) {
+            park.missed.push_back(message);
+        }
+        self.put_park(key, park);
+        None
     }
 
     /// The server asks the client something.
@@ -441,7 +501,7 @@ impl Stateful {
                 return legacy.admit(now, outgoing, route).map(Step::Send).into_iter().collect();
             }
         }
-        let fresh = || Park { questions: Vec::new(), state: None, until: now.after(WINDOW), answer: None };
+        let fresh = || Park::new(Vec::new(), now.after(WINDOW));
         let mut park = self.take_park(key).unwrap_or_else(fresh);
         park.questions.push((id.clone(), question));
         self.put_park(key, park);
@@ -544,42 +604,39 @@ impl Stateful {
         self.visits.insert(state);
     }
 
-    /// The client repeats a request that asked for input.
+    /// The request that the client may continue with this state, or why there is none.
+    fn parked_under(&self, now: Time, state: &str, message: &Message) -> Result<RequestKey, &'static str> {
+        let Kind::Request { method, .. } = &message.kind else { return Err(FORGED) };
+        match self.states.check(now, state, method, &asked(message.params())) {
+            Err(Unfit::Forged) if self.is_of_visits(now, state, message) => Err(GONE),
+            Err(Unfit::Forged) => Err(FORGED),
+            Err(Unfit::Expired) => Err(EXPIRED),
+            Ok(()) => self.by_state.get(state).copied().ok_or(GONE),
+        }
+    }
+
+    /// The client repeats this parked request.
     fn retried(
         &mut self,
         now: Time,
-        retry: RequestKey,
-        state: &str,
+        key: RequestKey,
         message: &Message,
+        envelope: &Envelope,
         legacy: &mut Legacy,
         route: &mut Route,
     ) -> Vec<Step> {
-        let invalid = |why| vec![Step::Answer(retry, Reply::error(INVALID_PARAMS, why))];
-        let Kind::Request { method, .. } = &message.kind else { return Vec::new() };
-        match self.states.check(now, state, method, &asked(message.params())) {
-            Err(Unfit::Forged) if self.is_of_visits(now, state, message) => return invalid(GONE),
-            Err(Unfit::Forged) => return invalid(FORGED),
-            Err(Unfit::Expired) => return invalid(EXPIRED),
-            Ok(()) => {}
-        }
-        let known = self.by_state.get(state).copied();
-        let Some((key, open)) = known.and_then(|key| Some((key, self.open.get_mut(&key)?))) else {
-            return invalid(GONE);
-        };
-        let meta = message::member(message.params(), "_meta").unwrap_or_default();
+        let (Some(open), Some(mut park)) = (self.open.remove(&key), self.unpark(key)) else { return Vec::new() };
         self.kept -= open.size();
-        open.token = Token::Retried(message::member(meta, "progressToken").map(str::to_owned));
-        if let Ok(envelope) = read(message.params()) {
-            open.capabilities = envelope.capabilities.into();
-            open.level = envelope.log_level.as_deref().and_then(severity);
-        }
+        let open = open.repeated(message.params(), envelope);
+        let missed = std::mem::take(&mut park.missed).into_iter().filter_map(|missed| open.caught_up(missed));
+        let mut steps: Vec<Step> = missed.map(|message| Step::Notify(Some(key), message.bytes)).collect();
         self.kept += open.size();
-        let Some(mut park) = self.unpark(key) else { return invalid(GONE) };
-        let mut steps = vec![Step::Adopt { parked: key, retry }];
+        self.open.insert(key, open);
         if let Some(answer) = park.answer.take() {
             steps.push(Step::Answer(key, self.reply(now, key, answer)));
             return steps;
         }
+        steps.extend(self.set_level(now, envelope, legacy, route));
         let keys: Vec<String> = park.questions.iter().map(|(_, question)| question.key.clone()).collect();
         let answers = Retry::read(message.params()).ok().flatten().map(|retry| retry.answers(&keys));
         let answers = answers.unwrap_or_default();
@@ -597,7 +654,7 @@ impl Stateful {
             steps.extend(legacy.admit(now, outgoing, route).map(Step::Send));
         }
         if !left.is_empty() {
-            self.put_park(key, Park { questions: left, state: None, until: now, answer: None });
+            self.put_park(key, Park::new(left, now));
         }
         steps
     }
@@ -763,6 +820,10 @@ fn for_visits(method: &str) -> String {
 /// Whether a result of this method may ask for input.
 fn carries(method: &str) -> bool {
     ["tools/call", "prompts/get", "resources/read"].contains(&method)
+}
+
+fn is_log(message: &Message) -> bool {
+    matches!(&message.kind, Kind::Notification { method } if &**method == "notifications/message")
 }
 
 fn notification(method: &str, params: &str) -> Vec<u8> {

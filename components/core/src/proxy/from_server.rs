@@ -15,7 +15,6 @@ use crate::route::{Asked, Refusal, RequestKey};
 use crate::wire::batch::Batch;
 use crate::wire::message::{self, Fault, Id, Kind, Message, Parsed};
 use http::{HeaderValue, StatusCode};
-use std::borrow::Cow;
 
 /// How much of an invalid answer to quote.
 const BEGINNING: usize = 200;
@@ -158,15 +157,7 @@ impl Proxy {
 
     fn server_progressed(&mut self, key: RequestKey, message: Message) {
         self.back.touch(self.now, Some(key));
-        if !self.era.progressed(key, message.params()) {
-            return;
-        }
-        let mut message = message;
-        match self.era.renamed_progress(key, message.params()) {
-            None => return,
-            Some(Cow::Borrowed(_)) => {}
-            Some(Cow::Owned(params)) => message.set_params(&params),
-        }
+        let Some(message) = self.era.progressed(key, message) else { return };
         let id = self.route.client_id(key).cloned();
         self.write_message(id.as_ref().map_or(Destination::Nothing, Destination::Request), message.bytes);
     }
