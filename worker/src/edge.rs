@@ -37,6 +37,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) head: edge::Request<'a>,
     /// The values of the headers that its object gets.
     passed: [Option<&'a str>; 7],
+    /// The headers that repeat arguments of a tool.
+    mirrored: &'a str,
 }
 
 /// Where a request goes.
@@ -66,12 +68,13 @@ impl<'a> Asked<'a> {
         let mut passed: [_; 7] = std::array::from_fn(|_| next());
         let [_, _, _, version, rpc_method, _, session] = passed;
         let [content_length, origin, host, authorization] = std::array::from_fn(|_| next());
+        let mirrored = next().unwrap_or_default();
         let head =
             edge::Request { method, url, origin, host, authorization, session, version, rpc_method, content_length };
         // A machine must not see a session id that the edge ignores.
         let [.., last] = &mut passed;
         *last = head.session();
-        Self { head, passed }
+        Self { head, passed, mirrored }
     }
 
     /// Whether a header names the JSON-RPC method.
@@ -82,7 +85,8 @@ impl<'a> Asked<'a> {
     /// What its object must know about it, as far as the request itself says.
     fn known(&self) -> Known<'a> {
         let passed = self.passed.map(Option::unwrap_or_default);
-        Known { origin: self.head.origin.unwrap_or_default(), passed, ..Known::default() }
+        let origin = self.head.origin.unwrap_or_default();
+        Known { origin, passed, mirrored: self.mirrored, ..Known::default() }
     }
 }
 

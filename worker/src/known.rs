@@ -38,9 +38,12 @@ pub(crate) struct Known<'a> {
     pub(crate) stateless: &'a str,
     /// The values of the headers that the edge passes on.
     pub(crate) passed: [&'a str; 7],
-    /// What the edge has learned about the server. It comes last: during a deployment, an
-    /// edge and an object of different versions must understand the rest.
+    /// What the edge has learned about the server. New fields come after the others:
+    /// during a deployment, an edge and an object of different versions must understand
+    /// the rest.
     pub(crate) server: &'a str,
+    /// The headers that repeat arguments of a tool, as the platform script writes them.
+    pub(crate) mirrored: &'a str,
 }
 
 /// How an object serves a request without a session.
@@ -69,9 +72,10 @@ impl Stateless {
 impl<'a> Known<'a> {
     /// Replaces tabs with spaces: in a header value a tab means no more than a space.
     pub(crate) fn write(&self) -> String {
-        let Self { length, upstream, principal, origin, credentials, client, stateless, passed, server } = self;
+        let Self { length, upstream, principal, origin, credentials, client, stateless, passed, server, mirrored } =
+            self;
         let known = [length, upstream, principal, origin, credentials, client, stateless];
-        let values = known.into_iter().chain(passed).chain([server]);
+        let values = known.into_iter().chain(passed).chain([server, mirrored]);
         values
             .map(|value| if value.contains('\t') { value.replace('\t', " ").into() } else { Cow::from(*value) })
             .collect::<Vec<_>>()
@@ -91,6 +95,7 @@ impl<'a> Known<'a> {
             stateless: next(),
             passed: std::array::from_fn(|_| next()),
             server: next(),
+            mirrored: next(),
         }
     }
 
@@ -125,6 +130,10 @@ impl<'a> Known<'a> {
     /// The headers that the machine reads.
     pub(crate) fn headers(&self) -> HeaderMap {
         let passed = PASSED.into_iter().zip(self.passed).filter(|(_, value)| !value.is_empty());
-        passed.filter_map(|(name, value)| Some((name, HeaderValue::from_bytes(value.as_bytes()).ok()?))).collect()
+        let value = |value: &str| HeaderValue::from_bytes(value.as_bytes()).ok();
+        let passed = passed.filter_map(|(name, text)| Some((name, value(text)?)));
+        let mirrored: Vec<(String, String)> = serde_json::from_str(self.mirrored).unwrap_or_default();
+        let mirrored = mirrored.into_iter().filter_map(|(name, text)| Some((name.parse().ok()?, value(&text)?)));
+        passed.chain(mirrored).collect()
     }
 }

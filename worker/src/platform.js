@@ -65,13 +65,19 @@ const LOOKED_AT = [
   "authorization",
 ];
 
-/** A line for the method and the URL of a request, and for each of those headers; NUL where there is none. */
+/**
+ * A line for the method and the URL of a request, for each of those headers, and for those that repeat
+ * arguments; NUL where there is none.
+ */
 export function glance(request) {
   const { headers } = request;
   let lines = `${request.method}\n${request.url}`;
   for (const name of LOOKED_AT) lines += `\n${headers.get(name) ?? "\0"}`;
-  return lines;
+  return `${lines}\n${headers.get("mcp-method") === "tools/call" ? mirrored(headers) : "\0"}`;
 }
+
+/** The headers that repeat arguments of a tool. JSON escapes tabs, which separate what an object gets to know. */
+const mirrored = (headers) => JSON.stringify([...headers].filter(([name]) => name.startsWith("mcp-param-")));
 
 /** All headers as lines: name, value, name, value… */
 function linesOf(headers) {

@@ -369,3 +369,39 @@ fn a_server_of_the_wrong_era_is_an_error_for_each_request() {
     bench.status(probe, 404, "");
     assert_eq!(answered(&mut bench, 1, 200)["error"]["data"]["delivered"], "no");
 }
+
+#[test]
+fn arguments_that_headers_repeat_are_the_same_once_the_client_knows_the_tool() {
+    let mut bench = open();
+    let region = |bench: &mut Bench, exchange: u64, header: Option<&str>| {
+        let body = request_with("5", "tools/call", r#""name":"t","arguments":{"region":"us"},"#, "");
+        let mut headers = vec![BOTH, TYPE, VERSION, ("mcp-method", "tools/call"), ("mcp-name", "t")];
+        headers.extend(header.map(|value| ("mcp-param-region", value)));
+        bench.ask(exchange, "POST", &headers, &body);
+    };
+    let passes = |bench: &mut Bench, exchange: u64| {
+        let call = bench.called_last();
+        bench.json(call, &result(&bench.rpc_id(call)));
+        answered(bench, exchange, 200);
+    };
+    // Nobody has read the list.
+    region(&mut bench, 2, Some("eu"));
+    passes(&mut bench, 2);
+
+    post(&mut bench, 3, "tools/list", None, &request_with("6", "tools/list", "", ""));
+    let list = bench.called_last();
+    let schema = r#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}"#;
+    let tools = format!(r#"{{"tools":[{{"name":"t","inputSchema":{schema}}}]}}"#);
+    bench.json(list, &format!(r#"{{"jsonrpc":"2.0","id":{},"result":{tools}}}"#, bench.rpc_id(list)));
+    answered(&mut bench, 3, 200);
+
+    for (exchange, header) in [(4, Some("eu")), (5, None), (6, Some("=?base64?dXM?="))] {
+        region(&mut bench, exchange, header);
+        assert_eq!(answered(&mut bench, exchange, 400)["error"]["code"], -32020);
+        bench.silent();
+    }
+    for (exchange, header) in [(7, "us"), (8, "=?base64?dXM=?=")] {
+        region(&mut bench, exchange, Some(header));
+        passes(&mut bench, exchange);
+    }
+}

@@ -11,6 +11,7 @@ mod stateful;
 mod stateless;
 mod step;
 
+pub(crate) use modern::mirror;
 pub(crate) use step::{Cancellation, FromClient, FromServer, Reply, Step};
 
 use crate::config::{self, ClientTransport, Config, Detection, Found, Snapshot};

@@ -7,7 +7,7 @@ use super::listening::{Change, Listening};
 use super::modern::edit;
 use super::modern::envelope::{self, Envelope, severity};
 use super::modern::errors::{HEADER_MISMATCH, INVALID_PARAMS, METHOD_NOT_FOUND};
-use super::modern::mirror::{self, ToolHeaders, Tools};
+use super::modern::mirror::{self, Table, Tools};
 use super::modern::results::{self, OutputSchema, ResultType};
 use super::modern::rounds::InputRequired;
 use super::modern::{capabilities, discover};
@@ -35,8 +35,9 @@ const MOST_ROUNDS: u32 = 10;
 const ROUND: Duration = Duration::from_secs(600);
 /// How long to wait if the server only wants the request again.
 const PAUSE: Duration = Duration::from_millis(250);
-/// How many tools with headers to remember, and how many pages of a list to read for them.
-const MOST_TOOLS: usize = 1000;
+/// How many tools with wrapped output to remember, and how many pages of a list to read for
+/// the headers of a tool.
+const MOST_WRAPPED: usize = 1000;
 const MOST_PAGES: u32 = 20;
 
 #[derive(Debug)]
@@ -57,7 +58,7 @@ pub(crate) struct Stateless {
     rounds: Timetable<RequestKey, Round>,
     /// The open questions of all rounds.
     asked: BTreeMap<Id, (RequestKey, usize)>,
-    tools: BTreeMap<String, ToolHeaders>,
+    tools: Table,
     /// The tools whose output schema the proxy has wrapped.
     wrapped: BTreeSet<String>,
     lookups: BTreeMap<RequestKey, Lookup>,
@@ -123,7 +124,7 @@ impl Stateless {
             total,
             rounds: Timetable::new(()),
             asked: BTreeMap::new(),
-            tools: BTreeMap::new(),
+            tools: Table::default(),
             wrapped: BTreeSet::new(),
             lookups: BTreeMap::new(),
             listening: Listening::default(),
@@ -324,8 +325,8 @@ impl Stateless {
             return Vec::new();
         }
         let [name, arguments] = edit::get(params, ["name", "arguments"]);
-        let headers = name.and_then(edit::string).and_then(|name| self.tools.get(&*name));
-        headers.map(|headers| mirror::param_headers(headers, arguments.unwrap_or_default())).unwrap_or_default()
+        let name = name.and_then(edit::string).unwrap_or_default();
+        mirror::param_headers(self.tools.of(&name), arguments.unwrap_or_default())
     }
 
     /// The server answered a request of the client.
@@ -374,16 +375,13 @@ impl Stateless {
     /// Remembers which headers the tools want, and drops those that no client may call. A
     /// page says nothing about the tools of another one.
     fn learn_tools(&mut self, result: &str) -> (String, Vec<Step>) {
-        if !self.tools.is_empty() || !self.wrapped.is_empty() {
+        if !self.wrapped.is_empty() {
             for name in results::tool_names(result) {
-                self.tools.remove(&name);
                 self.wrapped.remove(&name);
             }
         }
-        let Tools { text, dropped, headers } = Tools::read(result);
-        let room = MOST_TOOLS.saturating_sub(self.tools.len());
-        self.tools.extend(headers.into_iter().take(room));
-        let room = MOST_TOOLS.saturating_sub(self.wrapped.len());
+        let Tools { text, dropped, .. } = self.tools.learn(result);
+        let room = MOST_WRAPPED.saturating_sub(self.wrapped.len());
         self.wrapped.extend(results::wrapped_tools(&text).into_iter().take(room));
         let note = |(name, fault): (String, mirror::Fault)| Step::Note(Note::ToolDropped { name, why: fault.words() });
         (text.into_owned(), dropped.into_iter().map(note).collect())

@@ -27,9 +27,10 @@ const SHORTEST_KEY: usize = 16;
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// The body repeats these two.
+/// The body repeats these two, and all headers with this prefix.
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
+const ARGUMENTS: &str = "mcp-param-";
 
 /// The headers whose values are recorded.
 const KEPT: [HeaderName; 17] = [
@@ -78,7 +79,7 @@ impl Redactor {
         if *name == SET_COOKIE {
             return covered(value, cookie);
         }
-        if KEPT.contains(name) {
+        if KEPT.contains(name) || name.as_str().starts_with(ARGUMENTS) {
             return value.clone();
         }
         HeaderValue::from_static(REDACTED)

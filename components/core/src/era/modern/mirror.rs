@@ -4,6 +4,7 @@
 //! version header does not belong here.
 
 use super::edit::{self, Change};
+use super::results;
 use super::schema::{self, Step};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
@@ -25,6 +26,10 @@ const LONGEST_VALUES: usize = 32 << 10;
 const LONGEST_NAME: usize = 256;
 const LONGEST_PATH: usize = 4 << 10;
 const DEEPEST_PATH: usize = 32;
+
+/// Limits for what is remembered of all tools.
+const MOST_TOOLS: usize = 1000;
+const MOST_BYTES: usize = 1 << 20;
 
 /// The annotations of a `tools/list` result.
 #[derive(Debug)]
@@ -73,6 +78,52 @@ impl Fault {
     }
 }
 
+/// The headers that repeat arguments, of all tools whose lists have passed.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    headers: BTreeMap<String, ToolHeaders>,
+    bytes: usize,
+}
+
+impl Table {
+    /// Reads a `tools/list` result. A page says nothing about the tools of another one.
+    pub(crate) fn learn<'a>(&mut self, result: &'a str) -> Tools<'a> {
+        if !self.headers.is_empty() {
+            for name in results::tool_names(result) {
+                let known = self.headers.remove(&name);
+                self.bytes -= known.map_or(0, |headers| size(&name, &headers));
+            }
+        }
+        let mut tools = Tools::read(result);
+        for (name, headers) in std::mem::take(&mut tools.headers) {
+            let bytes = self.bytes + size(&name, &headers);
+            if self.headers.len() < MOST_TOOLS && bytes <= MOST_BYTES {
+                self.bytes = bytes;
+                self.headers.insert(name, headers);
+            }
+        }
+        tools
+    }
+
+    /// The headers of a tool.
+    pub(crate) fn of(&self, tool: &str) -> &[ParamHeader] {
+        self.headers.get(tool).map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.headers.is_empty()
+    }
+}
+
+/// The bytes that the headers of a tool take.
+fn size(name: &str, headers: &[ParamHeader]) -> usize {
+    let header = |header: &ParamHeader| {
+        let parts: usize = header.path.iter().map(|part| size_of::<String>() + part.len()).sum();
+        size_of::<ParamHeader>() + header.name.as_str().len() + parts
+    };
+    name.len() + headers.iter().map(header).sum::<usize>()
+}
+
 impl<'a> Tools<'a> {
     /// Reads a `tools/list` result.
     pub(crate) fn read(result: &'a str) -> Self {
@@ -111,15 +162,19 @@ pub(crate) fn standard_headers(method: &str, params: &str) -> Vec<(HeaderName, H
     method_header.into_iter().chain(name).collect()
 }
 
+/// The member of the params that `Mcp-Name` repeats, for methods that have one.
+pub(crate) fn named_by(method: &str) -> Option<&'static str> {
+    match method {
+        "tools/call" | "prompts/get" => Some("name"),
+        "resources/read" => Some("uri"),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
+        _ => None,
+    }
+}
+
 /// The raw value that `Mcp-Name` repeats, for methods that have one.
-pub(crate) fn name<'a>(method: &str, params: &'a str) -> Option<&'a str> {
-    let member = match method {
-        "tools/call" | "prompts/get" => "name",
-        "resources/read" => "uri",
-        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
-        _ => return None,
-    };
-    let [value] = edit::get(params, [member]);
+fn name<'a>(method: &str, params: &'a str) -> Option<&'a str> {
+    let [value] = edit::get(params, [named_by(method)?]);
     value
 }
 

@@ -3,7 +3,7 @@
 //! pure and run in the order that clients rely on. Whether the client declares what a
 //! tool needs is the server's knowledge, and does not belong here.
 
-use crate::era;
+use crate::era::{self, mirror};
 use crate::failure::UNSUPPORTED_VERSION;
 use crate::front::http::refusal::{self, Refusal, SESSION_ID, VERSION};
 use crate::wire::message::{self, Kind, Message};
@@ -49,15 +49,6 @@ pub(crate) enum Checked<'a> {
     Notification,
 }
 
-/// An argument of a tool that the client repeats in a header (`x-mcp-header`).
-#[derive(Debug)]
-pub(crate) struct Mirrored<'a> {
-    /// What follows `Mcp-Param-`.
-    pub(crate) header: &'a str,
-    /// The names of the members from `arguments` to the value.
-    pub(crate) path: &'a [&'a str],
-}
-
 /// Whether a POST is modern: it has the envelope, names a version without sessions, or
 /// names no version but its method, which only modern clients do. A version that nobody
 /// knows counts as modern, so that its client learns which versions there are. A legacy
@@ -82,18 +73,18 @@ fn has_envelope(params: &str) -> bool {
         && message::member(params, "_meta").is_some_and(|meta| message::member(meta, ENVELOPE_VERSION).is_some())
 }
 
-/// Checks a modern message. The specification says nothing about the headers of a
-/// notification, so they are not checked.
+/// Checks a modern message. `tools` knows which arguments the headers repeat. The
+/// specification says nothing about the headers of a notification, so they are not checked.
 pub(crate) fn check<'a>(
     headers: &HeaderMap,
     message: &'a Message,
-    mirrored: &[Mirrored<'_>],
+    tools: &mirror::Table,
 ) -> Result<Checked<'a>, Refusal> {
     match &message.kind {
         Kind::Notification { .. } => Ok(Checked::Notification),
         Kind::Response { .. } => Err(Refusal::bad_request("a client has no questions to answer in this version")),
         Kind::Request { id, method } => {
-            check_request(headers, method, message.params(), mirrored).map_err(|refusal| refusal.of(Some(id)))
+            check_request(headers, method, message.params(), tools).map_err(|refusal| refusal.of(Some(id)))
         }
     }
 }
@@ -103,7 +94,7 @@ fn check_request<'a>(
     headers: &HeaderMap,
     method: &str,
     params: &'a str,
-    mirrored: &[Mirrored<'_>],
+    tools: &mirror::Table,
 ) -> Result<Checked<'a>, Refusal> {
     let version = only(headers, VERSION.as_str())?.ok_or_else(|| mismatch(VERSION.as_str(), "is missing"))?;
     let params = Params::parse(params)?;
@@ -115,9 +106,16 @@ fn check_request<'a>(
         mirrors(headers, "mcp-name", value.filter(|value| value.starts_with('"')))?;
     }
     exists(method)?;
-    for Mirrored { header, path } in mirrored {
-        let value = path.iter().try_fold(params.arguments(), |object, name| message::member(object, name));
-        mirrors(headers, &format!("mcp-param-{header}"), value.filter(|value| is_scalar(value)))?;
+    if method == "tools/call" && !tools.is_empty() {
+        let tool = params.name.and_then(|name| text(name.get())).unwrap_or_default();
+        for (header, value) in mirror::param_values(tools.of(&tool), params.arguments()) {
+            let value = value.filter(|value| is_scalar(value));
+            // A value may be too long for a header.
+            let fits = value.is_none_or(|value| mirror::encode(value).is_some());
+            if fits || headers.contains_key(&header.name) {
+                mirrors(headers, header.name.as_str(), value)?;
+            }
+        }
     }
     Ok(Checked::Request { version: body_version, capabilities })
 }
@@ -170,11 +168,10 @@ impl<'a> Params<'a> {
 
     /// The raw value that `Mcp-Name` repeats; `None` if this method has no such header.
     fn name(&self, method: &str) -> Option<Option<&'a str>> {
-        let value = match method {
-            "tools/call" | "prompts/get" => self.name,
-            "resources/read" => self.uri,
-            "tasks/get" | "tasks/update" | "tasks/cancel" => self.task,
-            _ => return None,
+        let value = match mirror::named_by(method)? {
+            "name" => self.name,
+            "uri" => self.uri,
+            _ => self.task,
         };
         Some(value.map(RawValue::get))
     }
@@ -234,7 +231,7 @@ fn same_number<T: FromStr + PartialEq>(one: &str, other: &str) -> Option<bool> {
 }
 
 fn is_scalar(value: &str) -> bool {
-    !value.starts_with(['{', '[']) && value != "null"
+    !value.starts_with(['{', '['])
 }
 
 fn text(raw: &str) -> Option<Cow<'_, str>> {
@@ -321,8 +318,8 @@ mod tests {
     }
 
     /// The status, and the code of the error.
-    fn answer_to(headers: &str, body: &str, mirrored: &[Mirrored<'_>]) -> (u16, i64) {
-        match check(&headers_of(headers), &parse(body), mirrored) {
+    fn answer_to(headers: &str, body: &str, tools: &mirror::Table) -> (u16, i64) {
+        match check(&headers_of(headers), &parse(body), tools) {
             Ok(Checked::Request { .. }) => (200, 0),
             Ok(Checked::Notification) => (202, 0),
             Err(refusal) => {
@@ -359,10 +356,14 @@ mod tests {
             ("MCP-Protocol-Version: 2026-07-28|MCP-Protocol-Version: 2026-07-28", modern("ping", ""), (400, -32020)),
             ("MCP-Protocol-Version: 2026-07-28é", modern("ping", ""), (400, -32020)),
         ] {
-            assert_eq!(answer_to(headers, &body, &[]), expected, "{headers} {body}");
+            assert_eq!(answer_to(headers, &body, &mirror::Table::default()), expected, "{headers} {body}");
         }
-        let unserved =
-            check(&headers_of("MCP-Protocol-Version: v999"), &parse(&request("v999", "x", "")), &[]).unwrap_err();
+        let unserved = check(
+            &headers_of("MCP-Protocol-Version: v999"),
+            &parse(&request("v999", "x", "")),
+            &mirror::Table::default(),
+        )
+        .unwrap_err();
         assert_eq!(unserved.data, Some(json!({ "supported": ["2026-07-28"], "requested": "v999" })));
     }
 
@@ -391,7 +392,7 @@ mod tests {
             (read, modern("resources/read", r#""uri":"file:///a b","#), (200, 0)),
             (read, modern("resources/read", r#""uri":"file:///c","#), (400, -32020)),
         ] {
-            assert_eq!(answer_to(headers, &body, &[]), expected, "{headers} {body}");
+            assert_eq!(answer_to(headers, &body, &mirror::Table::default()), expected, "{headers} {body}");
         }
     }
 
@@ -399,20 +400,20 @@ mod tests {
     fn removed_methods_do_not_exist_and_sessions_are_ignored() {
         for method in REMOVED {
             let headers = format!("MCP-Protocol-Version: 2026-07-28|Mcp-Method: {method}");
-            assert_eq!(answer_to(&headers, &modern(method, ""), &[]), (404, -32601), "{method}");
+            assert_eq!(answer_to(&headers, &modern(method, ""), &mirror::Table::default()), (404, -32601), "{method}");
         }
         let foreign = "MCP-Protocol-Version: 2026-07-28|Mcp-Method: acme/thing";
-        assert_eq!(answer_to(foreign, &modern("acme/thing", ""), &[]), (200, 0));
+        assert_eq!(answer_to(foreign, &modern("acme/thing", ""), &mirror::Table::default()), (200, 0));
         let session = format!("{LIST}|Mcp-Session-Id: x|Last-Event-ID: 1");
-        assert_eq!(answer_to(&session, &modern("tools/list", ""), &[]), (200, 0));
+        assert_eq!(answer_to(&session, &modern("tools/list", ""), &mirror::Table::default()), (200, 0));
     }
 
     #[test]
     fn messages_without_an_answer_need_no_headers() {
         let cancelled = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
-        assert_eq!(answer_to("", cancelled, &[]), (202, 0));
-        assert_eq!(answer_to("Mcp-Method: other", cancelled, &[]), (202, 0));
-        assert_eq!(answer_to("", r#"{"jsonrpc":"2.0","id":3,"result":{}}"#, &[]), (400, -32600));
+        assert_eq!(answer_to("", cancelled, &mirror::Table::default()), (202, 0));
+        assert_eq!(answer_to("Mcp-Method: other", cancelled, &mirror::Table::default()), (202, 0));
+        assert_eq!(answer_to("", r#"{"jsonrpc":"2.0","id":3,"result":{}}"#, &mirror::Table::default()), (400, -32600));
         let json = headers_of("Content-Type: application/json");
         let broken = refusal::read(&json, Bytes::from_static(b"{\"jsonrpc\":"), 100).unwrap_err();
         assert_eq!((broken.status.as_u16(), broken.code), (400, -32700));
@@ -420,11 +421,14 @@ mod tests {
 
     #[test]
     fn mirrored_arguments_are_the_same_in_the_headers() {
-        let rules = [
-            Mirrored { header: "Region", path: &["where", "region"] },
-            Mirrored { header: "Count", path: &["count"] },
-            Mirrored { header: "Dry", path: &["dry"] },
-        ];
+        let long = &*format!(r#"{{"where":{{"region":"{}"}}}}"#, "a".repeat(10_000));
+        let mut tools = mirror::Table::default();
+        tools.learn(
+            r#"{"tools":[{"name":"add","inputSchema":{"properties":{
+                "where":{"properties":{"region":{"type":"string","x-mcp-header":"Region"}}},
+                "count":{"type":"integer","x-mcp-header":"Count"},
+                "dry":{"type":"boolean","x-mcp-header":"Dry"}}}}]}"#,
+        );
         for (headers, arguments, expected) in [
             ("", "{}", (200, 0)),
             ("", r#"{"where":{"region":null},"count":[1]}"#, (200, 0)),
@@ -438,11 +442,13 @@ mod tests {
             ("|Mcp-Param-Count: 43", r#"{"count":42}"#, (400, -32020)),
             ("|Mcp-Param-Count: 9007199254740993", r#"{"count":9007199254740992}"#, (400, -32020)),
             ("|Mcp-Param-Count: many", r#"{"count":42}"#, (400, -32020)),
+            ("", long, (200, 0)),
+            ("|Mcp-Param-Region: eu", long, (400, -32020)),
             ("|Mcp-Param-Dry: true", r#"{"dry":true}"#, (200, 0)),
             ("|Mcp-Param-Dry: True", r#"{"dry":true}"#, (400, -32020)),
         ] {
             let body = modern("tools/call", &format!(r#""name":"add","arguments":{arguments},"#));
-            assert_eq!(answer_to(&format!("{CALL}{headers}"), &body, &rules), expected, "{headers} {arguments}");
+            assert_eq!(answer_to(&format!("{CALL}{headers}"), &body, &tools), expected, "{headers} {arguments}");
         }
     }
 
@@ -478,7 +484,7 @@ mod tests {
     #[test]
     fn a_checked_request_has_its_envelope() {
         let message = parse(&modern("tools/list", ""));
-        let checked = check(&headers_of(LIST), &message, &[]).unwrap();
+        let checked = check(&headers_of(LIST), &message, &mirror::Table::default()).unwrap();
         assert_eq!(checked, Checked::Request { version: "2026-07-28".into(), capabilities: "{}" });
     }
 

@@ -12,7 +12,7 @@ use super::responses::head;
 use super::streams::{Due, EventIds, Streams};
 use super::{ClientEvent, Destination, Exchange};
 use crate::config::HttpTransport;
-use crate::era;
+use crate::era::{self, mirror};
 use crate::time::Time;
 use crate::wire::message::{self, Id, Kind, Message, Parsed};
 use bytes::Bytes;
@@ -36,6 +36,8 @@ pub(super) struct Modern {
     holds: bool,
     /// Requests whose client has left.
     abandoned: Vec<Id>,
+    /// The headers that calls of tools must have.
+    tools: mirror::Table,
 }
 
 /// An open request of a client.
@@ -46,6 +48,8 @@ struct Request {
     /// The client's progress token.
     token: Option<Id>,
     stream: StreamId,
+    /// It asks for a list of tools.
+    lists_tools: bool,
 }
 
 impl Modern {
@@ -57,6 +61,7 @@ impl Modern {
             most_open: client.most_open,
             holds: !client.hold.is_zero(),
             abandoned: Vec::new(),
+            tools: mirror::Table::default(),
         }
     }
 
@@ -72,7 +77,7 @@ impl Modern {
         message: Message,
         streams: &mut Streams,
     ) -> Result<Vec<ClientEvent>, Refusal> {
-        if let Checked::Notification = check::check(exchange.headers, &message, &[])? {
+        if let Checked::Notification = check::check(exchange.headers, &message, &self.tools)? {
             // Ids mean something only in their own exchange, so there is nothing to do.
             streams.responses.respond(exchange, head(StatusCode::ACCEPTED, None), Bytes::new());
             return Ok(Vec::new());
@@ -93,7 +98,7 @@ impl Modern {
         };
         let message = renamed(message, &own, token.is_some());
         self.of.insert(stream, own.clone());
-        self.open.insert(own, Request { id, token, stream });
+        self.open.insert(own, Request { id, token, stream, lists_tools: &*method == "tools/list" });
         Ok(vec![ClientEvent::Message(message)])
     }
 
@@ -103,7 +108,7 @@ impl Modern {
             Destination::Answer(own) => {
                 let Some(request) = self.open.remove(own) else { return };
                 self.of.remove(&request.stream);
-                let (message, status) = answer(message, own, &request);
+                let (message, status) = self.answer(message, own, &request);
                 streams.answer(now, own, status, message);
             }
             Destination::Request(own) | Destination::Related(own) => {
@@ -112,6 +117,19 @@ impl Modern {
             }
             Destination::Question(_) | Destination::Withdrawn(_) | Destination::Nothing => {}
         }
+    }
+
+    /// The answer as the client expects it, and its status.
+    fn answer(&mut self, bytes: Vec<u8>, own: &Id, request: &Request) -> (Vec<u8>, StatusCode) {
+        let Ok(Parsed::One(mut message)) = message::parse(bytes) else { return (Vec::new(), StatusCode::BAD_GATEWAY) };
+        let status = check::status_of(message.error());
+        if request.lists_tools {
+            self.tools.learn(message.result());
+        }
+        if let Some(result) = era::renamed_subscription(message.result(), own, &request.id) {
+            message.set_result(&result);
+        }
+        (message.with_id(&request.id), status)
     }
 
     /// These streams lost their response.
@@ -138,16 +156,6 @@ fn renamed(mut message: Message, own: &Id, reports: bool) -> Message {
     }
     message.rename(own);
     message
-}
-
-/// The answer as the client expects it, and its status.
-fn answer(bytes: Vec<u8>, own: &Id, request: &Request) -> (Vec<u8>, StatusCode) {
-    let Ok(Parsed::One(mut message)) = message::parse(bytes) else { return (Vec::new(), StatusCode::BAD_GATEWAY) };
-    let status = check::status_of(message.error());
-    if let Some(result) = era::renamed_subscription(message.result(), own, &request.id) {
-        message.set_result(&result);
-    }
-    (message.with_id(&request.id), status)
 }
 
 /// A report as the client expects it.

@@ -2,6 +2,7 @@
 //! one. The machine checks the request again.
 
 use super::check::{self, Checked};
+use crate::era::mirror;
 use crate::era::modern::capabilities::Needed;
 use crate::era::modern::envelope::Envelope;
 use crate::era::modern::rounds::Retry;
@@ -31,7 +32,8 @@ impl ModernRequest {
         if !check::is_modern(headers, &message) {
             return None;
         }
-        let Ok(Checked::Request { capabilities, .. }) = check::check(headers, &message, &[]) else { return None };
+        let tools = mirror::Table::default();
+        let Ok(Checked::Request { capabilities, .. }) = check::check(headers, &message, &tools) else { return None };
         let Kind::Request { method, .. } = &message.kind else { return None };
         let asks = [Needed::FormElicitation, Needed::UrlElicitation, Needed::Sampling, Needed::Roots];
         let asks = asks.into_iter().any(|need| need.is_in(capabilities));
