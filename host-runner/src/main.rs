@@ -1,9 +1,10 @@
 //! `mcp-proxy`: parses the command line, sets up the sandbox, runs the component in it,
 //! and exits with the component's exit code.
 
-use std::{fs, io::Write, path::Path, process::exit};
+use std::{fs, path::Path, process::exit};
 
 use host_runner::{
+    command::{self, USAGE, failed},
     component, engine,
     guest::{self, Ended, Guest, context},
     http::{Http, Offline},
@@ -23,13 +24,19 @@ use wasmtime_wasi::cli::InputFile;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const USAGE: i32 = 2;
-
 fn main() {
     let code = match command_line() {
-        Ok(Command::Print(text)) => print(&text),
+        Ok(Command::Print(text)) => command::print(&text),
         Ok(Command::Run(options)) => start(&options),
         Ok(Command::Replay(options)) => replay(&options),
+        Ok(Command::Help(spec)) => command::help(spec),
+        Ok(Command::Login(options)) => command::login(&options),
+        Ok(Command::Logout(options)) => command::logout(&options),
+        Ok(Command::AuthStatus { json }) => command::status(json),
+        Ok(Command::Doctor(doctor)) => command::doctor(&doctor),
+        Ok(Command::Config(config)) => command::config(&config),
+        Ok(Command::Completions(shell)) => command::completions(shell),
+        Ok(Command::Man(spec)) => command::man(spec),
         Err(error) => failed(&error.to_string(), USAGE),
     };
     note::drain();
@@ -44,10 +51,23 @@ fn command_line() -> Result<Command, UsageError> {
         UsageError::new(format!("`{arg}` is not valid UTF-8: write it in UTF-8"))
     })?;
     let mut command = parse(Shell::Native, args, &variable)?;
-    if let Command::Run(options) = &mut command {
-        read_header_files(options)?;
-    }
+    options_of(&mut command).map_or(Ok(()), read_header_files)?;
     Ok(command)
+}
+
+/// The options of a command that speaks to the server.
+fn options_of(command: &mut Command) -> Option<&mut Options> {
+    match command {
+        Command::Run(options) | Command::Login(options) | Command::Logout(options) => Some(options),
+        Command::Doctor(doctor) => Some(&mut doctor.options),
+        Command::Replay(_)
+        | Command::Print(_)
+        | Command::Help(_)
+        | Command::AuthStatus { .. }
+        | Command::Config(_)
+        | Command::Completions(_)
+        | Command::Man(_) => None,
+    }
 }
 
 fn read_header_files(options: &mut Options) -> Result<(), UsageError> {
@@ -117,18 +137,4 @@ fn enter<F: Future<Output = i32>>(given: Option<&Path>, task: impl FnOnce(Compon
         Ok(runtime) => runtime.block_on(task(component)),
         Err(error) => failed(&error.to_string(), guest::BROKEN),
     }
-}
-
-fn print(text: &str) -> i32 {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Ok(()) => 0,
-        Err(_) => 1,
-    }
-}
-
-/// Prints one line, even if the cause has several.
-fn failed(text: &str, code: i32) -> i32 {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    note::line(&format!("mcp-proxy: {}", words.join(" ")));
-    code
 }

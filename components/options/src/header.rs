@@ -80,6 +80,10 @@ pub(crate) fn fill(headers: &mut Vec<Header>, weaker: Vec<Header>) {
     }
 }
 
+pub(crate) fn is_authorization(name: &str) -> bool {
+    name.eq_ignore_ascii_case("authorization")
+}
+
 fn checked_name(shell: Shell, name: &str) -> Result<(), UsageError> {
     if HeaderName::from_bytes(name.as_bytes()).is_err() {
         return Err(UsageError::new(

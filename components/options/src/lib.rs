@@ -1,11 +1,17 @@
 //! The command line of mcp-proxy, defined once for both shells: the component (`wasmtime
 //! run … mcp-proxy.wasm`) and the native host (`mcp-proxy`).
 //!
-//! One table (`table`) drives parsing and `--help`. Nothing here reads files, the process
+//! One table (`table`) drives parsing and `--help`; the native program adds commands
+//! (`command`). Nothing here reads files, the process
 //! environment or the clock: callers pass arguments and a lookup for variables. No error
 //! text ever contains a header's value.
 
+mod auth;
+mod client;
+mod command;
 mod header;
+mod help;
+mod line;
 mod parse;
 mod quirk;
 mod replay;
@@ -15,9 +21,14 @@ mod value;
 
 use std::{fmt, path::PathBuf, time::Duration};
 
+pub use auth::{AuthOptions, Browser, Grant, TokenStore};
+pub use client::{Argument, ClientConfig, ClientName};
+pub use command::{Command, CommandSpec, Doctor, Operand, SHELLS};
+pub use help::notes;
 pub use parse::parse;
 pub use quirk::Quirk;
-pub use table::RECORD;
+pub use replay::Replay;
+pub use table::{Group, RECORD, Spec};
 
 /// Who parses the command line. A component has no files and no secrets store, so some
 /// options exist only in the native host.
@@ -25,15 +36,6 @@ pub use table::RECORD;
 pub enum Shell {
     Component,
     Native,
-}
-
-/// What the command line asks for.
-#[derive(Debug)]
-pub enum Command {
-    Run(Box<Options>),
-    Replay(Replay),
-    /// Help or version text: print it on stdout and exit 0.
-    Print(String),
 }
 
 #[derive(Clone, PartialEq, Eq)]
@@ -101,15 +103,7 @@ pub struct HostOptions {
     pub header_files: Vec<PathBuf>,
     pub component: Option<PathBuf>,
     pub record: Option<PathBuf>,
-}
-
-/// Replays a recording, without a client and without a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Replay {
-    /// Always set in [`Shell::Native`]; a component reads its stdin.
-    pub file: Option<PathBuf>,
-    pub component: Option<PathBuf>,
-    pub debug: bool,
+    pub auth: AuthOptions,
 }
 
 /// PEM files of a client certificate; giving only one is a usage error.
@@ -184,16 +178,12 @@ impl Options {
     pub fn add_header_file(&mut self, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<(), UsageError> {
         let weaker = header::parse_lines(Shell::Native, text, env)?;
         header::fill(&mut self.headers, weaker);
-        Ok(())
+        self.host.auth.check_headers(&self.headers)
     }
-}
 
-impl Replay {
-    /// The arguments that the host passes to the component.
-    pub fn guest_args(&self) -> Vec<String> {
-        let mut args = vec![replay::WORD.to_owned()];
-        args.extend(self.debug.then(|| "--debug".to_owned()));
-        args
+    /// Whether the user sends an Authorization header, which switches the login off.
+    pub fn own_authorization(&self) -> bool {
+        self.headers.iter().any(|(name, _)| header::is_authorization(name))
     }
 }
 

@@ -1,11 +1,15 @@
-//! Parses arguments and variables into [`Options`]: walks the arguments once, looks each
-//! up in the table, then checks combinations.
+//! Parses arguments and variables into a [`Command`]: finds the command, splits the rest
+//! with the table, then reads the values and checks combinations.
 
 use std::{path::PathBuf, time::Duration};
 
 use crate::{
-    ClientIdentity, Command, Era, HostOptions, KeepAlive, Options, Quirk, Shell, Transport, UsageError, header, replay,
-    table::{self, Kind, Native, Shared, Spec},
+    ClientIdentity, Command, Era, Grant, HostOptions, KeepAlive, Options, Quirk, Shell, Transport, UsageError, client,
+    command::{self, Doctor, Key, SHELLS},
+    header,
+    line::{self, Given, Line, Words},
+    replay,
+    table::{Kind, Native, Own, Shared},
     url, value,
 };
 
@@ -19,28 +23,54 @@ pub(crate) type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// Parses `args` (without the program's own name) and the variables.
 pub fn parse(shell: Shell, args: impl IntoIterator<Item = String>, env: Env<'_>) -> Result<Command, UsageError> {
     let mut args = args.into_iter().peekable();
-    if args.next_if(|arg| arg == replay::WORD).is_some() {
-        return replay::parse(shell, &mut args, env);
+    let spec = command::begin(shell, &mut args)?;
+    let line = match line::read(shell, spec, &mut args)? {
+        Words::Show(show) => return Ok(command::show(shell, spec, show)),
+        Words::Line(line) => line,
+    };
+    spec.check_operands(shell, &line.operands)?;
+    let options = |line: &Line| options(shell, line, env).map(Box::new);
+    match spec.key {
+        Key::Run => options(&line).map(Command::Run),
+        Key::Login => options(&line).and_then(able_to_log_in).map(Command::Login),
+        Key::Logout => options(&line).map(Command::Logout),
+        Key::Doctor => options(&line).map(|options| Command::Doctor(doctor(options, &line))),
+        Key::AuthStatus => Ok(Command::AuthStatus { json: line.has(Own::Json) }),
+        Key::Config => client::parse(line).map(Command::Config),
+        Key::Completions => completions(&line).map(Command::Completions),
+        Key::Man => command::described(&line.operands).map(Command::Man),
+        Key::Help => command::described(&line.operands).map(Command::Help),
+        Key::Replay => Ok(Command::Replay(replay::parse(line, env))),
     }
-    let mut draft = Draft::new(shell, env);
-    let mut only_urls = false;
-    while let Some(arg) = args.next() {
-        if only_urls || arg == "-" || !arg.starts_with('-') {
-            draft.take_url(&arg)?;
-        } else if arg == "--" {
-            only_urls = true;
-        } else if let Some(text) = draft.take_option(&arg, &mut args)? {
-            return Ok(Command::Print(text));
-        }
+}
+
+/// The options of a command with a URL.
+fn options(shell: Shell, line: &Line, env: Env<'_>) -> Result<Options, UsageError> {
+    let url = line.operands.first().map_or("", String::as_str);
+    Draft::read(shell, env, line)?.finish(url)
+}
+
+fn doctor(options: Box<Options>, line: &Line) -> Doctor {
+    Doctor { options, json: line.has(Own::Json), deep: line.has(Own::Deep) }
+}
+
+fn able_to_log_in(options: Box<Options>) -> Result<Box<Options>, UsageError> {
+    if options.host.auth.grant == Grant::Off {
+        return Err(UsageError::new("login and --oauth-grant off exclude each other: drop one"));
     }
-    draft.finish().map(|options| Command::Run(Box::new(options)))
+    Ok(options)
+}
+
+fn completions(line: &Line) -> Result<&'static str, UsageError> {
+    let text = line.operands.first().map_or("", String::as_str);
+    let known = SHELLS.into_iter().find(|shell| *shell == text);
+    known.ok_or_else(|| UsageError::new(format!("`{text}`: expected one of {}", SHELLS.join(", "))))
 }
 
 /// The options read so far.
-struct Draft<'a> {
+pub(crate) struct Draft<'a> {
     shell: Shell,
     env: Env<'a>,
-    url: Option<String>,
     client_cert: Option<PathBuf>,
     client_key: Option<PathBuf>,
     options: Options,
@@ -68,72 +98,64 @@ impl<'a> Draft<'a> {
             record: false,
             host: HostOptions::default(),
         };
-        let (url, client_cert, client_key) = (None, None, None);
-        Self { shell, env, url, client_cert, client_key, options }
+        Self { shell, env, client_cert: None, client_key: None, options }
     }
 
-    fn take_url(&mut self, text: &str) -> Result<(), UsageError> {
-        let url = url::parse(text)?;
-        match self.url.replace(url) {
-            None => Ok(()),
-            Some(_) => Err(UsageError::new("more than one URL was given: give exactly one")),
+    /// Reads the values of the options that every run has.
+    pub(crate) fn read(shell: Shell, env: Env<'a>, line: &Line) -> Result<Self, UsageError> {
+        let mut draft = Self::new(shell, env);
+        line.options.iter().try_for_each(|given| draft.take(given))?;
+        Ok(draft)
+    }
+
+    fn take(&mut self, given: &Given) -> Result<(), UsageError> {
+        match given.spec.kind {
+            Kind::Debug => self.options.debug = true,
+            Kind::LogBodies => self.options.log_bodies = true,
+            Kind::Inner => self.options.record = true,
+            Kind::Shared(key) => self.set(given, key)?,
+            Kind::Native(key) => self.set_native(given, key)?,
+            // Each command reads its own.
+            Kind::Own(_) | Kind::Show(_) => {}
         }
+        Ok(())
     }
 
-    /// Handles one option and its value. `Some`: a text to print instead of running.
-    fn take_option(
-        &mut self,
-        arg: &str,
-        args: &mut std::iter::Peekable<impl Iterator<Item = String>>,
-    ) -> Result<Option<String>, UsageError> {
-        let (spec, inline) = named(self.shell, arg)?;
-        match (spec.kind, self.shell) {
-            (Kind::Print(text), shell) => return Ok(Some(text(shell))),
-            (Kind::Debug, _) => self.options.debug = true,
-            (Kind::LogBodies, _) => self.options.log_bodies = true,
-            (Kind::Inner, _) => self.options.record = true,
-            (Kind::Shared(key), _) => self.set(spec, key, &value_of(spec, inline, args)?)?,
-            (Kind::Native(key), Shell::Native) => self.set_native(key, &value_of(spec, inline, args)?)?,
-            (Kind::Native(_), Shell::Component) => return Err(native_only(spec)),
-        }
-        Ok(None)
-    }
-
-    fn set(&mut self, spec: &Spec, key: Shared, text: &str) -> Result<(), UsageError> {
-        let (shell, env) = (self.shell, self.env);
+    fn set(&mut self, given: &Given, key: Shared) -> Result<(), UsageError> {
+        let (shell, env, text) = (self.shell, self.env, given.value.as_str());
         let options = &mut self.options;
         match key {
             Shared::Header => options.headers.push(header::parse(shell, text, env)?),
             Shared::BearerTokenEnv => options.headers.push(header::bearer(shell, text, env)?),
             Shared::Transport => {
                 let transport = Transport::parse(text);
-                options.transport = transport.ok_or_else(|| wrong(spec, text, "auto, streamable-http or sse"))?;
+                options.transport = transport.ok_or_else(|| wrong(given, "auto, streamable-http or sse"))?;
             }
             Shared::Era => {
-                options.era = Era::parse(text).ok_or_else(|| wrong(spec, text, "auto, legacy or modern"))?;
+                options.era = Era::parse(text).ok_or_else(|| wrong(given, "auto, legacy or modern"))?;
             }
-            Shared::ConnectTimeout => options.connect_timeout = limited(spec, text)?,
-            Shared::FirstByteTimeout => options.first_byte_timeout = above_zero(duration(spec, text)?),
-            Shared::EndpointTimeout => options.endpoint_timeout = limited(spec, text)?,
-            Shared::RequestTimeout => options.request_timeout = above_zero(duration(spec, text)?),
-            Shared::TotalTimeout => options.total_timeout = above_zero(duration(spec, text)?),
+            Shared::ConnectTimeout => options.connect_timeout = limited(given)?,
+            Shared::FirstByteTimeout => options.first_byte_timeout = above_zero(duration(given)?),
+            Shared::EndpointTimeout => options.endpoint_timeout = limited(given)?,
+            Shared::RequestTimeout => options.request_timeout = above_zero(duration(given)?),
+            Shared::TotalTimeout => options.total_timeout = above_zero(duration(given)?),
             Shared::Retries => {
                 let count = text.parse();
-                options.retries = count.map_err(|_invalid| wrong(spec, text, "a number"))?;
+                options.retries = count.map_err(|_invalid| wrong(given, "a number"))?;
             }
-            Shared::MaxMessageBytes => options.max_message_bytes = message_bytes(spec, text)?,
-            Shared::DrainTimeout => options.drain_timeout = duration(spec, text)?,
-            Shared::KeepAlive => options.keep_alive = keep_alive(spec, text)?,
+            Shared::MaxMessageBytes => options.max_message_bytes = message_bytes(given)?,
+            Shared::DrainTimeout => options.drain_timeout = duration(given)?,
+            Shared::KeepAlive => options.keep_alive = keep_alive(given)?,
             Shared::Quirk => {
                 let quirk = Quirk::parse(text);
-                options.quirks.push(quirk.ok_or_else(|| wrong(spec, text, &quirk_names()))?);
+                options.quirks.push(quirk.ok_or_else(|| wrong(given, &quirk_names()))?);
             }
         }
         Ok(())
     }
 
-    fn set_native(&mut self, key: Native, text: &str) -> Result<(), UsageError> {
-        let host = &mut self.options.host;
+    fn set_native(&mut self, given: &Given, key: Native) -> Result<(), UsageError> {
+        let (host, text) = (&mut self.options.host, given.value.as_str());
         match key {
             Native::AllowHost => host.allow_hosts.push(url::allowed_host(text)?),
             Native::HeaderFile => host.header_files.push(text.into()),
@@ -142,15 +164,15 @@ impl<'a> Draft<'a> {
             Native::ClientKey => self.client_key = Some(text.into()),
             Native::Component => host.component = Some(text.into()),
             Native::Record => host.record = Some(text.into()),
+            Native::Auth(key) => host.auth.set(key, given, self.env)?,
         }
         Ok(())
     }
 
-    fn finish(self) -> Result<Options, UsageError> {
+    /// Checks combinations, and adds the headers from the environment.
+    pub(crate) fn finish(self, url: &str) -> Result<Options, UsageError> {
         let mut options = self.options;
-        options.url = self
-            .url
-            .ok_or_else(|| UsageError::new("no URL was given: say which server, like https://host/mcp (see --help)"))?;
+        options.url = url::parse(url)?;
         options.host.client_identity = match (self.client_cert, self.client_key) {
             (Some(cert), Some(key)) => Some(ClientIdentity { cert, key }),
             (None, None) => None,
@@ -166,6 +188,8 @@ impl<'a> Draft<'a> {
                 .map_err(|error| UsageError::new(format!("MCP_PROXY_HEADERS: {error}")))?;
             header::fill(&mut options.headers, weaker);
         }
+        options.host.auth.check()?;
+        options.host.auth.check_headers(&options.headers)?;
         Ok(options)
     }
 }
@@ -174,53 +198,25 @@ pub(crate) fn debug(env: Env<'_>) -> bool {
     matches!(env("DEBUG").as_deref(), Some("1" | "true"))
 }
 
-/// The option that an argument names, and its inline value.
-pub(crate) fn named(shell: Shell, arg: &str) -> Result<(&'static Spec, Option<String>), UsageError> {
-    let (name, inline) = match arg.split_once('=') {
-        Some((name, value)) => (name, Some(value.to_owned())),
-        None => (arg, None),
-    };
-    let spec = table::find(name).ok_or_else(|| unknown(shell, name))?;
-    match (spec.kind, shell) {
-        (Kind::Inner, Shell::Native) => Err(unknown(shell, name)),
-        (Kind::Print(_) | Kind::Debug | Kind::LogBodies | Kind::Inner, _) if inline.is_some() => {
-            Err(takes_no_value(spec))
-        }
-        (Kind::Print(_) | Kind::Debug | Kind::LogBodies | Kind::Inner | Kind::Shared(_) | Kind::Native(_), _) => {
-            Ok((spec, inline))
-        }
-    }
-}
-
-/// An option's value: inline, or the next argument.
-pub(crate) fn value_of(
-    spec: &Spec,
-    inline: Option<String>,
-    args: &mut std::iter::Peekable<impl Iterator<Item = String>>,
-) -> Result<String, UsageError> {
-    given(spec, inline.or_else(|| args.next_if(|next| table::find(next).is_none())))
-}
-
 fn one_authorization(headers: &[(String, String)]) -> Result<(), UsageError> {
-    let names = headers.iter().map(|(name, _)| name);
-    let count = names.filter(|name| name.eq_ignore_ascii_case("authorization")).count();
+    let count = headers.iter().filter(|(name, _)| header::is_authorization(name)).count();
     if count < 2 {
         return Ok(());
     }
     Err(UsageError::new("Authorization is given twice: use one of --bearer-token-env and --header, once"))
 }
 
-fn duration(spec: &Spec, text: &str) -> Result<Duration, UsageError> {
-    value::duration(text).ok_or_else(|| wrong(spec, text, "a time like 30s, 500ms or 2m"))
+fn duration(given: &Given) -> Result<Duration, UsageError> {
+    value::duration(&given.value).ok_or_else(|| wrong(given, "a time like 30s, 500ms or 2m"))
 }
 
-fn keep_alive(spec: &Spec, text: &str) -> Result<KeepAlive, UsageError> {
-    match text {
+fn keep_alive(given: &Given) -> Result<KeepAlive, UsageError> {
+    match given.value.as_str() {
         "auto" => Ok(KeepAlive::Auto),
         "off" => Ok(KeepAlive::Off),
         _ => {
-            let time = value::duration(text).and_then(above_zero);
-            time.map(KeepAlive::Every).ok_or_else(|| wrong(spec, text, "auto, off or a time like 25s"))
+            let time = value::duration(&given.value).and_then(above_zero);
+            time.map(KeepAlive::Every).ok_or_else(|| wrong(given, "auto, off or a time like 25s"))
         }
     }
 }
@@ -230,49 +226,25 @@ fn quirk_names() -> String {
     format!("NAME=on or NAME=off with one of {}", names.join(", "))
 }
 
-fn limited(spec: &Spec, text: &str) -> Result<Duration, UsageError> {
-    above_zero(duration(spec, text)?).ok_or_else(|| wrong(spec, text, "a time above zero, like 30s"))
+fn limited(given: &Given) -> Result<Duration, UsageError> {
+    above_zero(duration(given)?).ok_or_else(|| wrong(given, "a time above zero, like 30s"))
 }
 
-fn message_bytes(spec: &Spec, text: &str) -> Result<usize, UsageError> {
-    value::size(text)
+fn message_bytes(given: &Given) -> Result<usize, UsageError> {
+    value::size(&given.value)
         .filter(|size| (SMALLEST_MESSAGE_BYTES..=LARGEST_MESSAGE_BYTES).contains(size))
         .and_then(|size| usize::try_from(size).ok())
-        .ok_or_else(|| wrong(spec, text, "a size from 1KiB to 1GiB, like 16MiB"))
+        .ok_or_else(|| wrong(given, "a size from 1KiB to 1GiB, like 16MiB"))
 }
 
-fn wrong(spec: &Spec, text: &str, expected: &str) -> UsageError {
-    UsageError::new(format!("{} `{text}`: expected {expected}", spec.name))
+pub(crate) fn wrong(given: &Given, expected: &str) -> UsageError {
+    UsageError::new(format!("{} `{}`: expected {expected}", given.spec.name, given.value))
 }
 
 fn above_zero(time: Duration) -> Option<Duration> {
     Some(time).filter(|time| !time.is_zero())
 }
 
-fn given(spec: &Spec, value: Option<String>) -> Result<String, UsageError> {
-    let Spec { name, value: what, .. } = spec;
-    value
-        .filter(|text| !text.is_empty())
-        .ok_or_else(|| UsageError::new(format!("{name} has no value: write {name} {what}")))
-}
-
-fn takes_no_value(spec: &Spec) -> UsageError {
-    UsageError::new(format!("{} takes no value: remove `=…`", spec.name))
-}
-
-fn native_only(spec: &Spec) -> UsageError {
-    let name = spec.name;
-    UsageError::new(format!("{name} does not work inside wasmtime: only the native mcp-proxy can do it"))
-}
-
 fn lonely(given: &str, other: &str) -> UsageError {
     UsageError::new(format!("{given} needs {other} too: give both"))
-}
-
-fn unknown(shell: Shell, name: &str) -> UsageError {
-    let hint = match table::nearest(shell, name) {
-        Some(nearest) => format!("did you mean {nearest}?"),
-        None => "see --help".to_owned(),
-    };
-    UsageError::new(format!("unknown option {name}: {hint}"))
 }

@@ -1,18 +1,28 @@
 //! The table of options: name, other spellings, value, help line, and who may use it. It
-//! drives parsing, `--help`, and the suggestion for an unknown option.
+//! drives parsing, `--help`, and the suggestion for an unknown option. The native program
+//! also builds its completions and its manual page from it.
 
-use crate::{Quirk, Shell};
+use crate::{Shell, auth::Auth};
 
-/// The kind of an option: whether it has a value, and who may use it.
+/// What an option does, and thereby who may use it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
-    Print(fn(Shell) -> String),
+    Show(Show),
     Debug,
     LogBodies,
     Shared(Shared),
     Native(Native),
+    /// Belongs to some commands of the native program.
+    Own(Own),
     /// Passed by the native host to the component only.
     Inner,
+}
+
+/// Options that print a text instead of running.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Show {
+    Version,
+    Help,
 }
 
 /// Makes the component write the recording to stderr.
@@ -37,7 +47,7 @@ pub(crate) enum Shared {
     Quirk,
 }
 
-/// Options with a value that only the native host supports.
+/// Options that only the native host supports.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Native {
     AllowHost,
@@ -47,94 +57,169 @@ pub(crate) enum Native {
     ClientKey,
     Component,
     Record,
+    Auth(Auth),
 }
 
-pub(crate) struct Spec {
+/// Options of single commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Own {
+    Json,
+    Deep,
+    Name,
+    Write,
+    Yes,
+    Force,
+}
+
+/// The headings of the native program's help, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// What belongs to one command, and to all of them.
+    General,
+    Server,
+    Headers,
+    Authorization,
+    Limits,
+    Network,
+    Diagnosis,
+}
+
+impl Group {
+    pub fn heading(self) -> &'static str {
+        match self {
+            Self::General => "Options",
+            Self::Server => "Server",
+            Self::Headers => "Headers",
+            Self::Authorization => "Authorization",
+            Self::Limits => "Limits",
+            Self::Network => "TLS and network",
+            Self::Diagnosis => "Diagnosis",
+        }
+    }
+}
+
+/// An option.
+#[derive(Debug)]
+pub struct Spec {
     pub(crate) kind: Kind,
-    pub(crate) name: &'static str,
-    aliases: &'static [&'static str],
-    /// The value's name in the help; empty if the kind has none.
-    pub(crate) value: &'static str,
-    help: &'static str,
+    pub group: Group,
+    /// The long spelling, with its dashes.
+    pub name: &'static str,
+    /// Other spellings, long and short, with their dashes.
+    pub aliases: &'static [&'static str],
+    /// The value's name in the help; empty if the option has none.
+    pub value: &'static str,
+    /// The only values, if they are a few words.
+    pub choices: &'static [&'static str],
+    pub help: &'static str,
 }
 
 impl Spec {
-    fn spelled(&self, text: &str) -> bool {
-        self.name == text || self.aliases.contains(&text)
+    pub fn takes_file(&self) -> bool {
+        self.value == "FILE"
     }
 
-    fn offered_in(&self, shell: Shell) -> bool {
+    pub(crate) fn takes_value(&self) -> bool {
+        !self.value.is_empty()
+    }
+
+    pub(crate) fn offered_in(&self, shell: Shell) -> bool {
         match self.kind {
-            Kind::Print(_) | Kind::Debug | Kind::LogBodies | Kind::Shared(_) => true,
-            Kind::Native(_) => shell == Shell::Native,
+            Kind::Show(_) | Kind::Debug | Kind::LogBodies | Kind::Shared(_) => true,
+            Kind::Native(_) | Kind::Own(_) => shell == Shell::Native,
             Kind::Inner => false,
         }
     }
 
-    fn usage(&self) -> String {
-        let mut text = String::from("  ");
-        for alias in self.aliases {
-            text.extend([alias, ", "]);
-        }
-        text.extend([self.name, " ", self.value]);
-        text
+    const fn choices(mut self, choices: &'static [&'static str]) -> Self {
+        self.choices = choices;
+        self
+    }
+
+    const fn also(mut self, aliases: &'static [&'static str]) -> Self {
+        self.aliases = aliases;
+        self
+    }
+
+    fn spelled(&self, text: &str) -> bool {
+        self.name == text || self.aliases.contains(&text)
     }
 }
 
-const fn option(
-    kind: Kind,
-    name: &'static str,
-    aliases: &'static [&'static str],
-    value: &'static str,
-    help: &'static str,
-) -> Spec {
-    Spec { kind, name, aliases, value, help }
+const fn row(kind: Kind, group: Group, name: &'static str, value: &'static str, help: &'static str) -> Spec {
+    Spec { kind, group, name, aliases: &[], value, choices: &[], help }
+}
+
+const fn shared(key: Shared, group: Group, name: &'static str, value: &'static str, help: &'static str) -> Spec {
+    row(Kind::Shared(key), group, name, value, help)
+}
+
+const fn native(key: Native, group: Group, name: &'static str, value: &'static str, help: &'static str) -> Spec {
+    row(Kind::Native(key), group, name, value, help)
+}
+
+const fn auth(key: Auth, name: &'static str, value: &'static str, help: &'static str) -> Spec {
+    native(Native::Auth(key), Group::Authorization, name, value, help)
+}
+
+const fn own(key: Own, name: &'static str, value: &'static str, help: &'static str) -> Spec {
+    row(Kind::Own(key), Group::General, name, value, help)
 }
 
 #[rustfmt::skip]
-const TABLE: &[Spec] = &[
-    option(Kind::Shared(Shared::Header), "--header", &["-H"], "NAME:VALUE", "send this header; also NAME=VALUE; repeatable"),
-    option(Kind::Shared(Shared::BearerTokenEnv), "--bearer-token-env", &[], "VAR", "send `Authorization: Bearer` with the token in VAR"),
-    option(Kind::Shared(Shared::Transport), "--transport", &[], "KIND", "auto (default), streamable-http or sse"),
-    option(Kind::Shared(Shared::Era), "--era", &[], "ERA", "auto (default), legacy (sessions) or modern (2026-07-28)"),
-    option(Kind::Shared(Shared::ConnectTimeout), "--connect-timeout", &[], "TIME", "give up connecting after TIME (default 30s)"),
-    option(Kind::Shared(Shared::FirstByteTimeout), "--first-byte-timeout", &[], "TIME", "give up a response that has not begun after TIME (default 0 = never)"),
-    option(Kind::Shared(Shared::EndpointTimeout), "--endpoint-timeout", &[], "TIME", "give up an HTTP+SSE server that names no endpoint within TIME (default 10s)"),
-    option(Kind::Shared(Shared::RequestTimeout), "--request-timeout", &[], "TIME", "give up a silent request after TIME (default 300s, 0 = never)"),
-    option(Kind::Shared(Shared::TotalTimeout), "--total-timeout", &[], "TIME", "give up any request after TIME, silent or not (default 0 = never)"),
-    option(Kind::Shared(Shared::Retries), "--retries", &[], "N", "try a failed connection N more times (default 3)"),
-    option(Kind::Shared(Shared::MaxMessageBytes), "--max-message-bytes", &[], "SIZE", "largest message, each way (default 64MiB)"),
-    option(Kind::Shared(Shared::DrainTimeout), "--drain-timeout", &[], "TIME", "wait for open requests after stdin ends (default 5s)"),
-    option(Kind::Shared(Shared::KeepAlive), "--keep-alive", &[], "WHEN", "ping an idle server: auto (default: once idle streams were cut), off, or after TIME"),
-    option(Kind::Shared(Shared::Quirk), "--quirk", &[], "NAME=on|off", "switch a tolerance for a known fault of peers (all on); repeatable"),
-    option(Kind::Native(Native::AllowHost), "--allow-host", &[], "HOST[:PORT]", "also allow requests to HOST, without credentials; repeatable"),
-    option(Kind::Native(Native::HeaderFile), "--header-file", &[], "FILE", "headers, one `Name: value` a line, # comments; repeatable"),
-    option(Kind::Native(Native::CaCert), "--ca-cert", &[], "FILE", "also trust the PEM certificates in FILE: a CA's, or the server's own; repeatable"),
-    option(Kind::Native(Native::ClientCert), "--client-cert", &[], "FILE", "PEM client certificate chain; only the URL's own origin gets it"),
-    option(Kind::Native(Native::ClientKey), "--client-key", &[], "FILE", "PEM private key of the client certificate"),
-    option(Kind::Native(Native::Component), "--component", &[], "FILE", "run another build of the component (.wasm or .cwasm)"),
-    option(Kind::Native(Native::Record), "--record", &[], "FILE", "write the run to FILE for a bug report, without credentials; if FILE exists, add a number to its name"),
-    option(Kind::Inner, RECORD, &[], "", ""),
-    option(Kind::Debug, "--debug", &["-v", "--verbose"], "", "log to stderr: one line for each HTTP exchange (also DEBUG=1)"),
-    option(Kind::LogBodies, "--log-bodies", &[], "", "log the messages to stderr, both ways, without your credentials"),
-    option(Kind::Print(version), "--version", &["-V"], "", "print the version"),
-    option(Kind::Print(help), "--help", &["-h"], "", "print this help"),
+pub(crate) const TABLE: &[Spec] = &[
+    shared(Shared::Transport, Group::Server, "--transport", "KIND", "auto (default), streamable-http or sse").choices(&["auto", "streamable-http", "sse"]),
+    shared(Shared::Era, Group::Server, "--era", "ERA", "auto (default), legacy (sessions) or modern (2026-07-28)").choices(&["auto", "legacy", "modern"]),
+    shared(Shared::KeepAlive, Group::Server, "--keep-alive", "WHEN", "ping an idle server: auto (default: once idle streams were cut), off, or after TIME"),
+    shared(Shared::Quirk, Group::Server, "--quirk", "NAME=on|off", "switch a tolerance for a known fault of peers (all on); repeatable"),
+    shared(Shared::Header, Group::Headers, "--header", "NAME:VALUE", "send this header; also NAME=VALUE; repeatable").also(&["-H"]),
+    shared(Shared::BearerTokenEnv, Group::Headers, "--bearer-token-env", "VAR", "send `Authorization: Bearer` with the token in VAR"),
+    native(Native::HeaderFile, Group::Headers, "--header-file", "FILE", "headers, one `Name: value` a line, # comments; repeatable"),
+    auth(Auth::Grant, "--oauth-grant", "GRANT", "how to log in: auto (default: in a browser, when the server asks for it), browser, device, client-credentials, or off").choices(&["auto", "browser", "device", "client-credentials", "off"]),
+    auth(Auth::NoBrowser, "--no-browser", "", "print the URL for the login on stderr instead of opening a browser"),
+    auth(Auth::BrowserCommand, "--browser-command", "CMD", "run CMD with the URL as its last argument instead of the system's browser"),
+    auth(Auth::ClientId, "--oauth-client-id", "ID", "a client id that the authorization server already knows"),
+    auth(Auth::ClientSecretEnv, "--oauth-client-secret-env", "VAR", "the secret of the client id is in VAR"),
+    auth(Auth::ClientMetadata, "--oauth-client-metadata", "URL", "the https URL of your client-id metadata document"),
+    auth(Auth::Key, "--oauth-key", "FILE", "PEM private key (PKCS#8) that proves the client id, for client-credentials"),
+    auth(Auth::Scope, "--oauth-scope", "SCOPES", "ask for these scopes, separated by blanks, instead of those that the server names"),
+    auth(Auth::CallbackPort, "--oauth-callback-port", "PORT", "wait for the browser on this port of the loopback address (default: any free one)"),
+    auth(Auth::Store, "--token-store", "STORE", "where to keep tokens: auto (default: the system's keychain if there is one), keychain or file").choices(&["auto", "keychain", "file"]),
+    shared(Shared::ConnectTimeout, Group::Limits, "--connect-timeout", "TIME", "give up connecting after TIME (default 30s)"),
+    shared(Shared::FirstByteTimeout, Group::Limits, "--first-byte-timeout", "TIME", "give up a response that has not begun after TIME (default 0 = never)"),
+    shared(Shared::EndpointTimeout, Group::Limits, "--endpoint-timeout", "TIME", "give up an HTTP+SSE server that names no endpoint within TIME (default 10s)"),
+    shared(Shared::RequestTimeout, Group::Limits, "--request-timeout", "TIME", "give up a silent request after TIME (default 300s, 0 = never)"),
+    shared(Shared::TotalTimeout, Group::Limits, "--total-timeout", "TIME", "give up any request after TIME, silent or not (default 0 = never)"),
+    shared(Shared::Retries, Group::Limits, "--retries", "N", "try a failed connection N more times (default 3)"),
+    shared(Shared::MaxMessageBytes, Group::Limits, "--max-message-bytes", "SIZE", "largest message, each way (default 64MiB)"),
+    shared(Shared::DrainTimeout, Group::Limits, "--drain-timeout", "TIME", "wait for open requests after stdin ends (default 5s)"),
+    native(Native::AllowHost, Group::Network, "--allow-host", "HOST[:PORT]", "also allow requests to HOST, without credentials; repeatable"),
+    native(Native::CaCert, Group::Network, "--ca-cert", "FILE", "also trust the PEM certificates in FILE: a CA's, or the server's own; repeatable"),
+    native(Native::ClientCert, Group::Network, "--client-cert", "FILE", "PEM client certificate chain; only the URL's own origin gets it"),
+    native(Native::ClientKey, Group::Network, "--client-key", "FILE", "PEM private key of the client certificate"),
+    row(Kind::Debug, Group::Diagnosis, "--debug", "", "log to stderr: one line for each HTTP exchange (also DEBUG=1)").also(&["-v", "--verbose"]),
+    row(Kind::LogBodies, Group::Diagnosis, "--log-bodies", "", "log the messages to stderr, both ways, without your credentials"),
+    native(Native::Record, Group::Diagnosis, "--record", "FILE", "write the run to FILE for a bug report, without credentials; if FILE exists, add a number to its name"),
+    native(Native::Component, Group::Diagnosis, "--component", "FILE", "run another build of the component (.wasm or .cwasm)"),
+    own(Own::Deep, "--deep", "", "also measure what takes minutes, such as when idle streams are cut"),
+    own(Own::Json, "--json", "", "print JSON, for programs"),
+    own(Own::Name, "--name", "NAME", "what the client calls the server (default: from the URL)"),
+    own(Own::Write, "--write", "", "add the entry to the client's file, after showing the change; keep a backup"),
+    own(Own::Yes, "--yes", "", "write without asking").also(&["-y"]),
+    own(Own::Force, "--force", "", "replace an entry of this name that is different"),
+    row(Kind::Inner, Group::General, RECORD, "", ""),
+    row(Kind::Show(Show::Version), Group::General, "--version", "", "print the version").also(&["-V"]),
+    row(Kind::Show(Show::Help), Group::General, "--help", "", "print this help").also(&["-h"]),
 ];
 
 pub(crate) fn find(text: &str) -> Option<&'static Spec> {
     TABLE.iter().find(|spec| spec.spelled(text))
 }
 
-/// The option that the user probably meant by `text`.
-pub(crate) fn nearest(shell: Shell, text: &str) -> Option<&'static str> {
-    let specs = TABLE.iter().filter(|spec| spec.offered_in(shell));
-    let names = specs.flat_map(|spec| spec.aliases.iter().copied().chain([spec.name]));
-    names
-        .filter(|name| name.starts_with("--"))
-        .map(|name| (closeness(name, text), name))
-        .filter(|(distance, _)| *distance <= 3)
-        .min()
-        .map(|(_, name)| name)
+/// The closest of `names` to `text`, if it is close enough for a suggestion.
+pub(crate) fn nearest(names: impl Iterator<Item = &'static str>, text: &str, most: usize) -> Option<&'static str> {
+    let close = names.map(|name| (closeness(name, text), name)).filter(|(distance, _)| *distance <= most);
+    close.min().map(|(_, name)| name)
 }
 
 /// Edit distance, except that a prefix (`--head`) counts as very close.
@@ -158,52 +243,3 @@ fn closeness(name: &str, text: &str) -> usize {
     }
     row.last().copied().unwrap_or(usize::MAX)
 }
-
-fn version(_shell: Shell) -> String {
-    format!("mcp-proxy {}\n", env!("CARGO_PKG_VERSION"))
-}
-
-fn help(shell: Shell) -> String {
-    let (command, replay) = match shell {
-        Shell::Component => {
-            ("wasmtime run -S http mcp-proxy.wasm", "wasmtime run -S http mcp-proxy.wasm replay < FILE")
-        }
-        Shell::Native => ("mcp-proxy", "mcp-proxy replay FILE"),
-    };
-    let mut text = format!(
-        "Connects an MCP client on stdin and stdout to the MCP server at URL.\n\n\
-         Usage: {command} [OPTIONS] URL\n       \
-         {replay}    (plays a recording of --record again)\n\nOptions:\n"
-    );
-    for spec in TABLE.iter().filter(|spec| spec.offered_in(shell)) {
-        text.push_str(&format!("{:<34}{}\n", spec.usage(), spec.help));
-    }
-    text.push_str("\nQuirks:\n");
-    for (_, name, reason) in Quirk::TABLE {
-        text.push_str(&format!("  {name:<18}{reason}\n"));
-    }
-    text.push_str(NOTES);
-    text.push_str(match shell {
-        Shell::Component => COMPONENT_NOTES,
-        Shell::Native => NATIVE_NOTES,
-    });
-    text
-}
-
-const NOTES: &str = "
-TIME is 30, 30s, 500ms, 2m or 1h; SIZE is 1048576, 512k, 16MiB or 10MB.
-
-Environment:
-  MCP_PROXY_HEADERS               more headers, one NAME:VALUE a line
-  DEBUG=1                         the same as --debug
-A header from --header or --bearer-token-env wins over one of the same name from elsewhere.
-";
-
-const COMPONENT_NOTES: &str =
-    "wasmtime passes a variable to the component only with --env: `wasmtime run --env MCP_PROXY_HEADERS …`.
-";
-
-const NATIVE_NOTES: &str =
-    "  HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY   the proxy to use (a wrong value is an error)
-${NAME} in a header's value becomes the variable NAME (write $${ for a plain ${).
-";

@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
-use super::{AllowedHost, Command, KeepAlive, Options, Quirk, Replay, Shell, Transport, UsageError, parse};
+use super::{
+    AllowedHost, Argument, AuthOptions, Browser, ClientConfig, ClientName, Command, Grant, KeepAlive, Options, Quirk,
+    Replay, Shell, TokenStore, Transport, UsageError, parse,
+};
 
 const URL: &str = "https://example.com/mcp";
 
@@ -236,7 +239,8 @@ fn usage_errors_name_the_cause_and_the_remedy() {
 
 #[test]
 fn what_only_a_host_can_do_is_refused_in_the_component() {
-    let options = ["--ca-cert", "--client-cert", "--allow-host", "--header-file", "--component", "--record"];
+    let options =
+        ["--ca-cert", "--client-cert", "--allow-host", "--header-file", "--component", "--record", "--oauth-scope"];
     for option in options {
         let error = refusal(Shell::Component, &format!("{option} x {URL}"));
         assert!(error.contains("only the native mcp-proxy"), "{error}");
@@ -304,16 +308,16 @@ fn replay_takes_a_recording_and_few_options() {
     assert_eq!(native, expected);
     let guest = replay(Shell::Component, &native.guest_args().join(" "));
     assert_eq!(guest, Replay { file: None, component: None, debug: true });
-    assert!(matches!(read(Shell::Native, "replay --help"), Ok(Command::Print(_))));
+    assert!(matches!(read(Shell::Component, "replay --help"), Ok(Command::Print(_))));
     let cases = [
         (Shell::Native, "replay", "write mcp-proxy replay FILE"),
         (Shell::Native, "replay a b", "more than one recording"),
-        (Shell::Native, "replay --retries 3 a", "does nothing in a replay"),
+        (Shell::Native, "replay --retries 3 a", "does nothing in `mcp-proxy replay`"),
         (Shell::Native, "replay --heder a", "did you mean --header?"),
         (Shell::Native, "replay --debug=1 a", "takes no value"),
         (Shell::Component, "replay a", "on stdin"),
-        (Shell::Component, "replay --component a", "does nothing in a replay"),
-        (Shell::Native, "--debug replay a", "not an absolute URL"),
+        (Shell::Component, "replay --component a", "only the native mcp-proxy"),
+        (Shell::Native, "--debug replay a", "write mcp-proxy replay …"),
     ];
     for (shell, line, expected) in cases {
         let error = refusal(shell, line);
@@ -322,21 +326,240 @@ fn replay_takes_a_recording_and_few_options() {
 }
 
 #[test]
-fn help_lists_what_the_shell_can_do() {
-    let text = |shell| match read(shell, "--help") {
-        Ok(Command::Print(text)) => text,
-        other => panic!("{other:?}"),
+fn the_component_prints_its_help_and_the_host_is_asked_for_it() {
+    let Ok(Command::Print(text)) = read(Shell::Component, "--help") else { panic!("no text") };
+    assert!(text.contains("--header NAME:VALUE") && !text.contains("--ca-cert") && !text.contains("--record-"));
+    for shell in [Shell::Component, Shell::Native] {
+        assert!(matches!(read(shell, "--version"), Ok(Command::Print(text)) if text.starts_with("mcp-proxy ")));
+    }
+    let cases = [
+        ("--help", ""),
+        ("https://a/ --retries many -h", ""),
+        ("help", ""),
+        ("help login", "login"),
+        ("login --help", "login"),
+        ("replay -h", "replay"),
+        ("auth --help", "auth status"),
+        ("auth status -h", "auth status"),
+        ("help auth", "auth status"),
+    ];
+    for (line, name) in cases {
+        let command = read(Shell::Native, line);
+        assert!(matches!(&command, Ok(Command::Help(spec)) if spec.name == name), "{line}: {command:?}");
+    }
+}
+
+#[test]
+fn the_options_for_the_login_are_collected() {
+    let auth = |line: &str| run(Shell::Native, &format!("{line} {URL}")).host.auth;
+    assert_eq!(auth(""), AuthOptions::default());
+    let browser = "--oauth-grant browser --no-browser --oauth-client-metadata https://a.example/client.json \
+                   --oauth-scope a:b --oauth-callback-port 3334 --token-store file";
+    let expected = AuthOptions {
+        grant: Grant::Browser,
+        browser: Browser::Print,
+        client_metadata: Some("https://a.example/client.json".to_owned()),
+        scope: Some("a:b".to_owned()),
+        callback_port: Some(3334),
+        store: TokenStore::File,
+        ..AuthOptions::default()
     };
-    assert!(text(Shell::Native).contains("--ca-cert"));
-    assert!(!text(Shell::Component).contains("--ca-cert") && !text(Shell::Component).contains("--record-"));
-    assert!(text(Shell::Component).contains("--header NAME:VALUE"));
-    assert!(matches!(read(Shell::Native, "--version"), Ok(Command::Print(text)) if text.starts_with("mcp-proxy ")));
+    assert_eq!(auth(browser), expected);
+    let headless = "--oauth-grant client-credentials --oauth-client-id me";
+    let expected = AuthOptions {
+        grant: Grant::ClientCredentials,
+        client_id: Some("me".to_owned()),
+        client_secret: Some("s3cret".to_owned()),
+        ..AuthOptions::default()
+    };
+    assert_eq!(auth(&format!("{headless} --oauth-client-secret-env TOKEN")), expected);
+    let expected = AuthOptions { client_secret: None, key: Some("key.pem".into()), ..expected };
+    assert_eq!(auth(&format!("{headless} --oauth-key key.pem")), expected);
+}
+
+#[test]
+fn blanks_separate_scopes_and_the_words_of_a_command() {
+    let args = ["--oauth-scope", " read  write ", "--browser-command", "sh -c  open", URL].map(str::to_owned);
+    let Ok(Command::Run(options)) = parse(Shell::Native, args, &variables) else { panic!("must run") };
+    assert_eq!(options.host.auth.scope.as_deref(), Some("read write"));
+    assert_eq!(options.host.auth.browser, Browser::Command(["sh", "-c", "open"].map(str::to_owned).to_vec()));
+}
+
+#[test]
+fn a_login_that_cannot_work_is_a_usage_error() {
+    let metadata = "expected a URL like https://host/client.json";
+    let cases = [
+        ("--oauth-grant password", "auto, browser, device, client-credentials or off"),
+        ("--token-store memory", "auto, keychain or file"),
+        ("--no-browser --browser-command x", "exclude each other"),
+        ("--browser-command x --no-browser", "exclude each other"),
+        ("--no-browser=1", "takes no value"),
+        ("--oauth-client-secret-env TOKEN", "--oauth-client-id too"),
+        ("--oauth-client-id a --oauth-client-secret-env NOPE", "NOPE is not set or empty"),
+        ("--oauth-client-id a --oauth-client-secret-env EMPTY", "EMPTY is not set or empty"),
+        ("--oauth-client-metadata http://a.example/client.json", metadata),
+        ("--oauth-client-metadata https://a.example", metadata),
+        ("--oauth-client-metadata https://a.example/c#d", metadata),
+        ("--oauth-client-metadata https://user:hidden@a.example/c", metadata),
+        ("--oauth-client-metadata client.json", metadata),
+        ("--oauth-client-metadata https://a.example/c --oauth-client-id a", "exclude each other"),
+        ("--oauth-key k", "--oauth-client-id and --oauth-grant client-credentials"),
+        ("--oauth-key k --oauth-client-id a", "--oauth-grant client-credentials"),
+        ("--oauth-key k --oauth-grant client-credentials", "--oauth-client-id"),
+        ("--oauth-grant client-credentials", "--oauth-client-secret-env or --oauth-key"),
+        ("--oauth-grant client-credentials --oauth-client-id a", "--oauth-client-secret-env or --oauth-key"),
+        (
+            "--oauth-key k --oauth-client-id a --oauth-grant client-credentials --oauth-client-secret-env TOKEN",
+            "--oauth-key and --oauth-client-secret-env exclude each other",
+        ),
+        ("--oauth-scope a\"b", "scopes separated by blanks"),
+        ("--oauth-callback-port 0", "between 1 and 65535"),
+        ("--oauth-callback-port 65536", "between 1 and 65535"),
+        ("--oauth-grant device -H authorization:hidden", "your own Authorization header"),
+        ("--oauth-grant browser --bearer-token-env TOKEN", "your own Authorization header"),
+    ];
+    for (line, expected) in cases {
+        let error = refusal(Shell::Native, &format!("{line} {URL}"));
+        assert!(error.contains(expected), "{line}: {error}");
+        assert!(!error.contains("hidden") && !error.contains("s3cret"), "{line}: {error}");
+    }
+}
+
+#[test]
+fn an_authorization_header_switches_the_login_off_wherever_it_comes_from() {
+    let mut options = run(Shell::Native, URL);
+    assert!(!options.own_authorization());
+    options.add_header_file("authorization: x", &variables).unwrap();
+    assert!(options.own_authorization());
+    let mut device = run(Shell::Native, &format!("--oauth-grant device {URL}"));
+    let error = device.add_header_file("Authorization: x", &variables).unwrap_err().to_string();
+    assert!(error.contains("your own Authorization header"), "{error}");
+    let env = |name: &str| (name == "MCP_PROXY_HEADERS").then(|| "Authorization: x".to_owned());
+    let args = ["--oauth-grant=device", URL].map(str::to_owned);
+    assert!(parse(Shell::Native, args, &env).unwrap_err().to_string().contains("your own Authorization header"));
+}
+
+#[test]
+fn commands_are_read_with_the_options_that_they_accept() {
+    let options = |line: &str| match read(Shell::Native, line) {
+        Ok(Command::Login(options) | Command::Logout(options)) => options,
+        other => panic!("{line}: {other:?}"),
+    };
+    assert_eq!(options("login https://a/ --retries 7 --no-browser").retries, 7);
+    assert_eq!(options("logout --token-store file https://a/").host.auth.store, TokenStore::File);
+    assert!(matches!(read(Shell::Native, "auth status"), Ok(Command::AuthStatus { json: false })));
+    assert!(matches!(read(Shell::Native, "auth status --json"), Ok(Command::AuthStatus { json: true })));
+    let Ok(Command::Doctor(doctor)) = read(Shell::Native, "doctor --deep https://a/ -H A:b") else { panic!() };
+    assert!(doctor.deep && !doctor.json && doctor.options.headers == [pair("A", "b")]);
+    for shell in super::SHELLS {
+        let command = read(Shell::Native, &format!("completions {shell}"));
+        assert!(matches!(command, Ok(Command::Completions(given)) if given == shell));
+    }
+    assert!(matches!(read(Shell::Native, "man"), Ok(Command::Man(spec)) if spec.name.is_empty()));
+    assert!(matches!(read(Shell::Native, "man auth"), Ok(Command::Man(spec)) if spec.name == "auth status"));
+}
+
+#[test]
+fn a_wrong_command_is_answered_with_the_right_one() {
+    let cases = [
+        ("logn https://a/", "did you mean login?"),
+        ("completion zsh", "did you mean completions?"),
+        ("loginn", "did you mean login?"),
+        ("localhost", "write it as https://localhost"),
+        ("cat", "write it as https://cat"),
+        ("login", "no URL was given"),
+        ("login https://a/ https://b/", "more than one URL"),
+        ("login https://a/ --oauth-grant off", "exclude each other"),
+        ("auth", "write mcp-proxy auth status"),
+        ("auth list", "write mcp-proxy auth status"),
+        ("auth status https://a/", "takes no arguments"),
+        ("auth status --retries 3", "does nothing in `mcp-proxy auth status`"),
+        ("--json https://a/", "does nothing in `mcp-proxy URL`"),
+        ("doctor --jsn https://a/", "did you mean --json?"),
+        ("completions", "bash, elvish, fish, powershell or zsh"),
+        ("completions tcsh", "bash, elvish, fish, powershell, zsh"),
+        ("man nothing", "no command"),
+        ("help login logout", "more than one command"),
+    ];
+    for (line, expected) in cases {
+        let error = refusal(Shell::Native, line);
+        assert!(error.contains(expected), "{line}: {error}");
+    }
+    for name in ["login", "logout", "auth", "doctor", "config", "completions", "man", "help"] {
+        let error = refusal(Shell::Component, &format!("{name} {URL}"));
+        assert!(error.contains("only the native mcp-proxy can do it"), "{error}");
+    }
+}
+
+#[test]
+fn the_entry_for_a_client_has_the_options_as_they_were_given() {
+    let line = "config zed --name docs --header=A:${KEY}/$${B} --bearer-token-env NOPE \
+                --ca-cert ca.pem -v --write --yes https://mcp.example.com/mcp";
+    let Err(error) = read(Shell::Native, &line.replace("A:", "Authorization:")) else { panic!("two tokens") };
+    assert!(error.to_string().contains("given twice"), "{error}");
+    let Ok(Command::Config(config)) = read(Shell::Native, line) else { panic!("{line}") };
+    let argument = |name, value: &str, file| Argument { name, value: value.to_owned(), file };
+    let expected = ClientConfig {
+        client: ClientName::Zed,
+        url: "https://mcp.example.com/mcp".to_owned(),
+        name: "docs".to_owned(),
+        write: true,
+        yes: true,
+        force: false,
+        args: vec![
+            argument("--header", "A:${KEY}/$${B}", false),
+            argument("--bearer-token-env", "NOPE", false),
+            argument("--ca-cert", "ca.pem", true),
+            argument("--debug", "", false),
+        ],
+        variables: vec!["KEY".to_owned(), "NOPE".to_owned()],
+    };
+    assert_eq!(config, expected);
+}
+
+#[test]
+fn a_server_is_named_after_its_host() {
+    let cases = [
+        ("https://mcp.example.com/mcp", "mcp-example-com"),
+        ("http://localhost:8080/", "localhost"),
+        ("http://[::1]:8080/", "--1"),
+        ("https://a_b.example", "a_b-example"),
+    ];
+    for (url, name) in cases {
+        let Ok(Command::Config(config)) = read(Shell::Native, &format!("config generic {url}")) else {
+            panic!("{url}")
+        };
+        assert_eq!(config.name, name);
+    }
+}
+
+#[test]
+fn an_entry_that_would_not_start_is_a_usage_error() {
+    let cases = [
+        ("config", "no client was given"),
+        ("config zed", "no URL was given"),
+        ("config https://a/", "no URL was given"),
+        ("config emacs https://a/", "claude-desktop, claude-code, vscode, cursor, zed, generic"),
+        ("config zed https://a/ https://b/", "more than one URL"),
+        ("config zed https://a/ --retries many", "expected a number"),
+        ("config zed https://a/ --name a.b", "letters, digits, - and _"),
+        ("config zed https://a/ --yes", "--write"),
+        ("config generic https://a/ --write", "generic has no file"),
+        ("config zed a.example", "https://a.example"),
+    ];
+    for (line, expected) in cases {
+        let error = refusal(Shell::Native, line);
+        assert!(error.contains(expected), "{line}: {error}");
+    }
 }
 
 #[test]
 fn a_debug_print_shows_no_header_value() {
     let options = run(Shell::Native, &format!("-H A:s3cret {URL}"));
     assert!(!format!("{options:?}").contains("s3cret"));
+    let options = run(Shell::Native, &format!("--oauth-client-id a --oauth-client-secret-env TOKEN {URL}"));
+    let shown = format!("{options:?} {:?}", options.host.auth);
+    assert!(shown.contains("***") && !shown.contains("s3cret"), "{shown}");
 }
 
 #[test]

@@ -8,7 +8,7 @@
 use http::HeaderValue;
 use mcp_proxy_core::record::Recorder;
 use mcp_proxy_core::{ClientTransport, Config, HttpTransport, Snapshot, Time};
-use mcp_proxy_options::{Command, Shell, parse};
+use mcp_proxy_options::{Command, CommandSpec, Shell, parse};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
@@ -42,8 +42,25 @@ const SETTINGS: [(&str, Option<&str>); 16] = [
 const OF_THE_COMPONENT: [&str; 5] = ["--bearer-token-env", "--connect-timeout", "--log-bodies", "--version", "--help"];
 
 /// Options that only the native runner has.
-const OF_THE_RUNNER: [&str; 7] =
-    ["--allow-host", "--header-file", "--ca-cert", "--client-cert", "--client-key", "--component", "--record"];
+const OF_THE_RUNNER: [&str; 17] = [
+    "--allow-host",
+    "--header-file",
+    "--ca-cert",
+    "--client-cert",
+    "--client-key",
+    "--component",
+    "--record",
+    "--oauth-grant",
+    "--no-browser",
+    "--browser-command",
+    "--oauth-client-id",
+    "--oauth-client-secret-env",
+    "--oauth-client-metadata",
+    "--oauth-key",
+    "--oauth-scope",
+    "--oauth-callback-port",
+    "--token-store",
+];
 
 /// What a host of the engine can set, and the machine does not know.
 const OF_THE_ENGINE: [&str; 1] = ["notes"];
@@ -77,7 +94,7 @@ fn the_help_has_every_option_and_no_other() {
 
 #[test]
 fn the_help_has_every_quirk() {
-    let help = help(Shell::Component);
+    let help = help();
     let (_, quirks) = help.split_once("\nQuirks:\n").unwrap();
     let (quirks, _) = quirks.split_once("\n\n").unwrap();
     let quirks = quirks.lines().filter_map(|line| line.split_whitespace().next());
@@ -127,14 +144,21 @@ fn wit(opening: &str) -> Names {
 
 /// The options in the help of a shell, each by its first name.
 fn offered(shell: Shell) -> Names {
-    let help = help(shell);
+    match shell {
+        Shell::Component => listed(&help()),
+        // The native program lays out its help from the table.
+        Shell::Native => CommandSpec::all().first().map(|main| names(main.options().map(|spec| spec.name))).unwrap(),
+    }
+}
+
+fn listed(help: &str) -> Names {
     let (_, listed) = help.split_once("\nOptions:\n").unwrap();
     let (listed, _) = listed.split_once("\n\n").unwrap();
     without(names(listed.lines().flat_map(|line| long_options(line.get(..34).unwrap_or(line)))), "--verbose")
 }
 
-fn help(shell: Shell) -> String {
-    match parse(shell, ["--help".to_owned()], &|_| None) {
+fn help() -> String {
+    match parse(Shell::Component, ["--help".to_owned()], &|_| None) {
         Ok(Command::Print(text)) => text,
         other => panic!("{other:?}"),
     }

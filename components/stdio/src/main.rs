@@ -37,6 +37,16 @@ fn main() -> ExitCode {
         }
         Ok(Command::Run(options)) => run(&options, &lookup),
         Ok(Command::Replay(options)) => replay(&options),
+        Ok(
+            Command::Help(_)
+            | Command::Login(_)
+            | Command::Logout(_)
+            | Command::AuthStatus { .. }
+            | Command::Doctor(_)
+            | Command::Config(_)
+            | Command::Completions(_)
+            | Command::Man(_),
+        ) => refuse("only the native mcp-proxy can do it"),
         Err(error) => refuse(&error.to_string()),
     }
 }
