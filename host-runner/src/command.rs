@@ -1,22 +1,54 @@
 //! The commands besides running and replaying. Each returns the exit code of the program.
 
-use mcp_proxy_options::{ClientConfig, CommandSpec, Doctor, Options};
+use mcp_proxy_options::{ClientConfig, CommandSpec, Doctor, Options, UsageError};
+use tokio::runtime;
 
-use crate::note;
+use crate::{auth, http::Http, note};
 
 /// The command line, or what it names, is wrong.
 pub const USAGE: i32 = 2;
 
-pub fn login(_options: &Options) -> i32 {
-    failed("not built yet", USAGE)
+/// The command did not do what it should.
+const FAILED: i32 = 1;
+
+type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+pub fn login(options: &Options, env: Variables<'_>) -> i32 {
+    let mut http = match Http::new(options, env) {
+        Ok(http) => http,
+        Err(error) => return usage(&error),
+    };
+    let Some(authorizer) = http.authorizer().cloned() else {
+        return failed("there is nothing to log in for: the options say how requests are authorized", USAGE);
+    };
+    finish(async move {
+        let challenge = http.challenge(&options.url).await?;
+        auth::command::login(&authorizer, challenge.as_ref()).await
+    })
 }
 
-pub fn logout(_options: &Options) -> i32 {
-    failed("not built yet", USAGE)
+pub fn logout(options: &Options, env: Variables<'_>) -> i32 {
+    finish(auth::command::logout(&options.url, &options.host.auth, env))
 }
 
-pub fn status(_json: bool) -> i32 {
-    failed("not built yet", USAGE)
+pub fn status(json: bool, env: Variables<'_>) -> i32 {
+    finish(async { auth::command::status(json, env) })
+}
+
+/// Runs a command to its end, and prints what it found.
+fn finish(command: impl Future<Output = Result<String, String>>) -> i32 {
+    let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&error.to_string(), FAILED),
+    };
+    match runtime.block_on(command) {
+        Ok(text) => print(&format!("{text}\n")),
+        Err(text) => failed(&text, FAILED),
+    }
+}
+
+fn usage(error: &UsageError) -> i32 {
+    failed(&error.to_string(), USAGE)
 }
 
 pub fn doctor(_doctor: &Doctor) -> i32 {

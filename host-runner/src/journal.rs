@@ -47,6 +47,13 @@ impl Journal {
         lock(&self.0).last_words()
     }
 
+    /// Whether any name is open: somebody waits.
+    pub fn is_asked(&self) -> bool {
+        let mut state = lock(&self.0);
+        state.settle();
+        !state.open.is_empty()
+    }
+
     /// The session for the next component.
     pub fn session(&self) -> Option<String> {
         lock(&self.0).session.clone().filter(|session| !session.is_empty())

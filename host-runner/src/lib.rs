@@ -5,6 +5,8 @@
 //! Protocol knowledge does not belong here: the host never looks into a message.
 
 #[cfg(feature = "host")]
+pub mod auth;
+#[cfg(feature = "host")]
 pub mod command;
 #[cfg(feature = "host")]
 pub mod component;

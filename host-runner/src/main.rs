@@ -9,7 +9,7 @@ use host_runner::{
     guest::{self, Ended, Guest, context},
     http::{Http, Offline},
     note,
-    record::{self, Recording},
+    record::Recording,
     runner,
     stdio::{Output, Stderr},
 };
@@ -30,9 +30,9 @@ fn main() {
         Ok(Command::Run(options)) => start(&options),
         Ok(Command::Replay(options)) => replay(&options),
         Ok(Command::Help(spec)) => command::help(spec),
-        Ok(Command::Login(options)) => command::login(&options),
-        Ok(Command::Logout(options)) => command::logout(&options),
-        Ok(Command::AuthStatus { json }) => command::status(json),
+        Ok(Command::Login(options)) => command::login(&options, &variable),
+        Ok(Command::Logout(options)) => command::logout(&options, &variable),
+        Ok(Command::AuthStatus { json }) => command::status(json, &variable),
         Ok(Command::Doctor(doctor)) => command::doctor(&doctor),
         Ok(Command::Config(config)) => command::config(&config),
         Ok(Command::Completions(shell)) => command::completions(shell),
@@ -90,16 +90,15 @@ fn start(options: &Options) -> i32 {
         Ok(http) => http,
         Err(error) => return failed(&error.to_string(), USAGE),
     };
-    let recording = match options.host.record.as_deref().map(|path| record(path, options, &http)).transpose() {
+    let recording = match options.host.record.as_deref().map(|path| record(path, &http)).transpose() {
         Ok(recording) => recording,
         Err(error) => return failed(&error.to_string(), USAGE),
     };
     enter(options.host.component.as_deref(), |component| runner::run(component, options, http, recording))
 }
 
-fn record(path: &Path, options: &Options, http: &Http) -> Result<Recording, UsageError> {
-    Recording::new(path, http.secrets().chain(record::keys(&options.url)))
-        .map_err(|error| UsageError::new(format!("--record {}: {error}", path.display())))
+fn record(path: &Path, http: &Http) -> Result<Recording, UsageError> {
+    Recording::new(path, http.mask()).map_err(|error| UsageError::new(format!("--record {}: {error}", path.display())))
 }
 
 /// Replays a recording: the component alone, with the file as its stdin.

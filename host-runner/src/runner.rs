@@ -12,11 +12,12 @@ use wasmtime::component::Component;
 use wasmtime_wasi_http::WasiHttpHooks;
 
 use crate::{
+    auth::Wait,
     guest::{self, Ended, Guest, context},
     http::Http,
     journal::Journal,
     note,
-    record::{self, Mask, Recording},
+    record::{Mask, Recording},
     signal,
     stdio::{Input, Output, Stderr, Stdin, Stop},
 };
@@ -37,9 +38,13 @@ pub async fn run(component: Component, options: &Options, http: Http, recording:
     let output = Output::new(move || reader.close());
     let stop = Stop::new();
     tokio::spawn(signal::watch(stop.clone()));
-    let secrets: Vec<&[u8]> = http.secrets().chain(record::keys(&options.url)).collect();
-    let mask = options.log_bodies.then(|| Arc::new(Mask::new(secrets)));
-    let mut runner = Runner { component, input, stop, output, mask, args: options.guest_args() };
+    let journal = Journal::new(input.clone(), output.clone());
+    if let Some(authorizer) = http.authorizer() {
+        let asked = journal.clone();
+        authorizer.serve(move || asked.is_asked(), Wait::new(stop.clone()));
+    }
+    let mask = options.log_bodies.then(|| http.mask());
+    let mut runner = Runner { component, input, stop, output, journal, mask, args: options.guest_args() };
     let code = runner.run(Box::new(http), recording).await;
     runner.output.drain().await;
     code
@@ -50,6 +55,7 @@ struct Runner {
     input: Input,
     stop: Stop,
     output: Output,
+    journal: Journal,
     /// Masks credentials in lines on stderr; set only when those show messages.
     mask: Option<Arc<Mask>>,
     args: Vec<String>,
@@ -57,7 +63,7 @@ struct Runner {
 
 impl Runner {
     async fn run(&mut self, mut http: Box<dyn WasiHttpHooks>, mut recording: Option<Recording>) -> i32 {
-        let journal = Journal::new(self.input.clone(), self.output.clone());
+        let journal = self.journal.clone();
         let mut last: Option<Instant> = None;
         loop {
             let guest = self.guest(&journal, http, recording.take());

@@ -68,6 +68,10 @@ pub enum Input<'a> {
     /// This many more bytes have left: of an [`Output::Write`], of an [`Output::Send`], or
     /// of the body of an [`Output::Call`].
     Flushed(Sink, usize),
+    /// The shell waits for a person, for example for a login, before calls can go on. The
+    /// text says why for the client, and is empty if nothing has changed. Until then, the
+    /// server's silence does not count; the shell repeats this every few seconds.
+    Waiting(&'a str),
     /// A request to stop: the machine answers open requests and ends the session.
     Stop,
     /// The shell can no longer reach the client, or must exit now.

@@ -211,6 +211,12 @@ impl Route {
         self.by_token.get(token).copied()
     }
 
+    /// The client's open requests that ask for progress: id and token.
+    pub(crate) fn reporting(&self) -> Vec<(Id, Id)> {
+        let open = self.open.keys().into_iter().filter_map(|key| self.open.get(&key));
+        open.filter_map(|open| Some((open.client.clone()?, open.token.clone()?))).collect()
+    }
+
     /// The client's id of a request.
     pub(crate) fn client_id(&self, key: RequestKey) -> Option<&Id> {
         self.open.get(&key)?.client.as_ref()

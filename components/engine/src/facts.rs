@@ -21,6 +21,7 @@ pub(crate) fn with(input: machine::Input, take: impl FnOnce(Input<'_>)) {
             let count = usize::try_from(count).unwrap_or(usize::MAX);
             take(Input::Flushed(written(sink), count));
         }
+        machine::Input::Waiting(why) => take(Input::Waiting(&why)),
         machine::Input::Stop => take(Input::Stop),
         machine::Input::Shutdown => take(Input::Shutdown),
     }

@@ -16,6 +16,7 @@ pub(crate) fn on_command(input: &Input<'_>) {
         | Input::End(_)
         | Input::Failed(..)
         | Input::Flushed(..)
+        | Input::Waiting(_)
         | Input::Stop
         | Input::Shutdown => return,
     };

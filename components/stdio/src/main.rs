@@ -21,7 +21,7 @@ use wasip2::cli::environment;
 
 /// Set by a host that replaces a crashed component: write the journal.
 const JOURNAL: &str = "MCP_PROXY_JOURNAL";
-/// Set by the same host: the end of a second stdin means stop.
+/// Set by the same host: it talks through a second stdin, whose end means stop.
 const STOP: &str = "MCP_PROXY_STOP";
 /// Set by the same host: the session from the last component's journal.
 const SESSION: &str = "MCP_PROXY_SESSION";

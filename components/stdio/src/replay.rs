@@ -87,6 +87,8 @@ impl<W: Write> Printer<W> {
             Input::Flushed(Sink::Side(Side::Client), count) => format!("client: took {count} bytes"),
             Input::Flushed(Sink::Call(call), count) => format!("#{} sent {count} bytes", call.0),
             Input::Flushed(Sink::Exchange(exchange), count) => format!("client {}: took {count} bytes", exchange.0),
+            Input::Waiting("") => "the host still waits".to_owned(),
+            Input::Waiting(why) => format!("the host is {why}"),
             Input::Stop => "told to stop".to_owned(),
             Input::Shutdown => "client: gone".to_owned(),
         };

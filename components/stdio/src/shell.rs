@@ -33,8 +33,11 @@ const LEFT_OUT: u64 = 20;
 pub(crate) struct Shell {
     proxy: Proxy,
     stdin: Stdin,
-    /// Its end means stop; only with a host that supports this.
+    /// Its end means stop, and a line that the host waits for a person; only with a host
+    /// that supports this.
     stop: Option<Stdin>,
+    /// The unfinished line of that stream.
+    told: Vec<u8>,
     stdout: Stdout,
     calls: BTreeMap<CallId, Call>,
     /// The calls that started, or returned something, since the last check of all.
@@ -91,6 +94,7 @@ impl Shell {
             proxy: Proxy::new(config, seed, now),
             stdin: Stdin::open(),
             stop: None,
+            told: Vec::new(),
             stdout: Stdout::new(),
             calls: BTreeMap::new(),
             lively: BTreeSet::new(),
@@ -111,7 +115,7 @@ impl Shell {
         self.journal = Some(Journal::start(&mut self.proxy));
     }
 
-    /// Opens the second stdin, which the host ends to stop the component.
+    /// Opens the second stdin, by which the host talks to the component.
     pub(crate) fn listen_for_stop(&mut self) {
         self.stop = Some(Stdin::open());
     }
@@ -268,10 +272,7 @@ impl Shell {
     fn ready(&mut self, token: Token) {
         match token {
             Token::Stdin => self.read_stdin(),
-            Token::Stop => {
-                self.stop = None;
-                self.tell(Input::Stop);
-            }
+            Token::Stop => self.read_host(),
             Token::Stdout => {}
             Token::Upload(id) => self.upload(id),
             Token::Download(id) => self.read_call(id),
@@ -280,6 +281,23 @@ impl Shell {
                 self.tell(Input::Tick);
             }
             Token::Look => self.look = None,
+        }
+    }
+
+    /// Reads what the host says: why it waits for a person, a line each time, until it
+    /// tells the component to stop.
+    fn read_host(&mut self) {
+        match self.stop.as_ref().map(|stop| stop.stream.read(READ)) {
+            None => {}
+            Some(Ok(bytes)) => self.told.extend(bytes),
+            Some(Err(StreamError::Closed | StreamError::LastOperationFailed(_))) => {
+                self.stop = None;
+                return self.tell(Input::Stop);
+            }
+        }
+        while let Some(end) = memchr::memchr(b'\n', &self.told) {
+            let line: Vec<u8> = self.told.drain(..=end).collect();
+            self.tell(Input::Waiting(String::from_utf8_lossy(&line).trim_end()));
         }
     }
 

@@ -4,7 +4,7 @@
 
 use ::http::{
     HeaderMap, HeaderName, HeaderValue,
-    header::{COOKIE, HOST, USER_AGENT},
+    header::{AUTHORIZATION, COOKIE, HOST, USER_AGENT},
 };
 use mcp_proxy_options::UsageError;
 
@@ -27,6 +27,11 @@ impl Credentials {
             parsed.push((key, value));
         }
         Ok(Self(parsed))
+    }
+
+    /// Whether the user's own credentials are for the header that a token would need.
+    pub(super) fn authorize(&self) -> bool {
+        self.0.iter().any(|(name, _)| *name == AUTHORIZATION)
     }
 
     /// All values except those of replaceable headers, which are not secret.

@@ -37,6 +37,14 @@ pub(super) fn of_exchange(uri: &Uri, via: Option<&Way>, error: &legacy::Error) -
     code
 }
 
+/// Why there is no response, in words.
+pub(super) fn of_exchange_in_words(uri: &Uri, via: Option<&Way>, error: &legacy::Error) -> String {
+    let (_, cause) = if error.is_connect() { of_connect(error) } else { of_sent(error) };
+    let host = uri.authority().map_or("?", |authority| authority.as_str());
+    let via = via.map_or_else(String::new, |way| format!(" through the proxy {}", way.address()));
+    words(&format!("no answer from {host}{via}: {}", cause.unwrap_or_else(|| "the connection broke".to_owned())))
+}
+
 /// Adds the cause if the code has room for text.
 fn explain(code: &mut Error, words: String) {
     use Error::{DnsError, InternalError, TlsAlertReceived};

@@ -4,6 +4,8 @@
 //! ellipsis shows that a text was cut, it also masks the beginning of a credential before
 //! it.
 
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+
 use memchr::memmem::Finder;
 
 /// A shorter word is often part of other text.
@@ -12,7 +14,18 @@ const SHORTEST: usize = 8;
 const SHORTEST_BEGINNING: usize = 4;
 const ELLIPSIS: &[u8] = "…".as_bytes();
 
-pub struct Mask(Vec<Secret>);
+/// How many words to remember; tokens that were renewed long ago are no longer good.
+const MOST_WORDS: usize = 256;
+
+/// All secrets of the process. Some become known only later.
+pub struct Mask(RwLock<Vec<Word>>);
+
+/// A word of a secret, and how to find it.
+struct Word {
+    text: Vec<u8>,
+    /// As text in the recording, and as JSON text within that.
+    forms: [Secret; 2],
+}
 
 struct Secret {
     finder: Finder<'static>,
@@ -21,17 +34,34 @@ struct Secret {
 }
 
 impl Mask {
-    /// Masks each word of a secret: in `Bearer TOKEN`, the second one matters.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a [u8]>) -> Self {
-        let words = secrets.into_iter().flat_map(|secret| secret.split(|byte| b" \t,;=".contains(byte)));
-        let words = words.filter(|word| word.len() >= SHORTEST);
-        // As text in the recording, and as JSON text within that.
-        Self(words.flat_map(|word| [Secret::new(word), Secret::new(&escaped(word))]).collect())
+        let mask = Self(RwLock::default());
+        secrets.into_iter().for_each(|secret| mask.add(secret));
+        mask
+    }
+
+    /// Masks each word of a secret from now on: in `Bearer TOKEN`, the second one matters.
+    pub fn add(&self, secret: &[u8]) {
+        let mut words = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        for text in secret.split(|byte| b" \t,;=".contains(byte)).filter(|word| word.len() >= SHORTEST) {
+            if words.iter().all(|word| word.text != text) {
+                let forms = [Secret::new(text), Secret::new(&escaped(text))];
+                words.push(Word { text: text.to_vec(), forms });
+            }
+        }
+        let surplus = words.len().saturating_sub(MOST_WORDS);
+        words.drain(..surplus);
+    }
+
+    /// Whether a text holds one of the secrets.
+    pub fn is_in(&self, text: &[u8]) -> bool {
+        self.read().iter().any(|word| memchr::memmem::find(text, &word.text).is_some())
     }
 
     /// Masks every secret in a line.
     pub fn cover(&self, line: &mut Vec<u8>) {
-        for Secret { finder, length } in &self.0 {
+        let words = self.read();
+        for Secret { finder, length } in words.iter().flat_map(|word| &word.forms) {
             let found: Vec<usize> = finder.find_iter(line).collect();
             for at in found.into_iter().rev() {
                 line.splice(at..at + finder.needle().len(), std::iter::repeat_n(b'*', *length));
@@ -39,19 +69,23 @@ impl Mask {
         }
         let cuts: Vec<usize> = memchr::memmem::find_iter(line, ELLIPSIS).collect();
         for cut in cuts {
-            self.cover_beginning(line.get_mut(..cut).unwrap_or_default());
+            cover_beginning(&words, line.get_mut(..cut).unwrap_or_default());
         }
     }
 
-    /// Masks the beginning of a secret at the end of a text.
-    fn cover_beginning(&self, text: &mut [u8]) {
-        let beginnings = self.0.iter().flat_map(|secret| {
-            let needle = secret.finder.needle();
-            (SHORTEST_BEGINNING..needle.len()).filter_map(|length| needle.get(..length))
-        });
-        let covered = beginnings.filter(|beginning| text.ends_with(beginning)).map(<[u8]>::len).max().unwrap_or(0);
-        text.iter_mut().rev().take(covered).for_each(|byte| *byte = b'*');
+    fn read(&self) -> RwLockReadGuard<'_, Vec<Word>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Masks the beginning of a secret at the end of a text.
+fn cover_beginning(words: &[Word], text: &mut [u8]) {
+    let beginnings = words.iter().flat_map(|word| &word.forms).flat_map(|secret| {
+        let needle = secret.finder.needle();
+        (SHORTEST_BEGINNING..needle.len()).filter_map(|length| needle.get(..length))
+    });
+    let covered = beginnings.filter(|beginning| text.ends_with(beginning)).map(<[u8]>::len).max().unwrap_or(0);
+    text.iter_mut().rev().take(covered).for_each(|byte| *byte = b'*');
 }
 
 impl Secret {

@@ -12,6 +12,7 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, Write as _},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 pub use mask::Mask;
@@ -29,18 +30,18 @@ pub struct Recording {
     /// `None` after a write error: the session matters more than its recording.
     file: Option<File>,
     lines: u64,
-    mask: Mask,
+    mask: Arc<Mask>,
 }
 
 impl Recording {
-    /// Starts a recording in `path`, or beside it if that exists. No line will contain
-    /// one of the `secrets`.
-    pub fn new<'a>(path: &Path, secrets: impl IntoIterator<Item = &'a [u8]>) -> io::Result<Self> {
+    /// Starts a recording in `path`, or beside it if that exists. The mask covers every
+    /// secret in it.
+    pub fn new(path: &Path, mask: Arc<Mask>) -> io::Result<Self> {
         let (used, file) = create(path)?;
         if used != path {
             note::line(&format!("[RECORD] {} exists: the recording goes to {}", path.display(), used.display()));
         }
-        Ok(Self { path: used, file: Some(file), lines: 0, mask: Mask::new(secrets) })
+        Ok(Self { path: used, file: Some(file), lines: 0, mask })
     }
 
     /// Writes one line, which ends with LF.
@@ -126,7 +127,7 @@ mod tests {
     #[test]
     fn a_recording_is_private_and_has_no_secret_in_it() {
         let path = folder("private").join("run");
-        let mut recording = Recording::new(&path, [&b"s3cret-word"[..]]).unwrap();
+        let mut recording = Recording::new(&path, Arc::new(Mask::new([&b"s3cret-word"[..]]))).unwrap();
         recording.write(b"first\n".to_vec());
         recording.write(b"a s3cret-word\n".to_vec());
         assert_eq!(fs::read_to_string(&path).unwrap(), "first\na ***********\n");
@@ -142,13 +143,17 @@ mod tests {
         assert_eq!(found("https://h/s/0123456789abcdef/mcp?a=b&c"), ["0123456789abcdef", "b", "c"]);
     }
 
+    fn nothing() -> Arc<Mask> {
+        Arc::new(Mask::new([]))
+    }
+
     fn used(path: &Path) -> String {
-        let recording = Recording::new(path, []).unwrap();
+        let recording = Recording::new(path, nothing()).unwrap();
         recording.path.file_name().unwrap().to_str().unwrap().to_owned()
     }
 
     fn refusal(path: &Path) -> String {
-        Recording::new(path, []).err().unwrap().to_string()
+        Recording::new(path, nothing()).err().unwrap().to_string()
     }
 
     #[test]
@@ -157,7 +162,7 @@ mod tests {
         let path = folder.join("run.x.log");
         fs::write(&path, "something that was there before").unwrap();
         fs::create_dir(folder.join("run.x-3.log")).unwrap();
-        let first = Recording::new(&path, []).unwrap();
+        let first = Recording::new(&path, nothing()).unwrap();
         assert!(first.path.ends_with("run.x-2.log"));
         assert_eq!(used(&path), "run.x-4.log", "two recordings must not share a file");
         assert_eq!(fs::read_to_string(&path).unwrap(), "something that was there before");

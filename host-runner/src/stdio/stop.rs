@@ -1,5 +1,6 @@
-//! The stop request. A component has no signals, so the end of a stream tells it: it
-//! opens stdin a second time, and the host ends that stream to stop the component.
+//! What the host tells the component. A component has no signals, so a stream tells it:
+//! it opens stdin a second time. The host ends that stream to stop the component, and
+//! writes a line to it while it waits for a person.
 
 use std::{
     io,
@@ -19,18 +20,38 @@ use wasmtime_wasi::{
 
 use super::Input;
 
-/// A handle on the request; clones share it.
+/// A handle on the stream; clones share it.
 #[derive(Clone)]
-pub struct Stop(Arc<watch::Sender<bool>>);
+pub struct Stop(Arc<watch::Sender<Told>>);
+
+/// What the component has to read.
+#[derive(Default)]
+struct Told {
+    lines: Vec<u8>,
+    stopped: bool,
+}
+
+/// A component that does not read this much does not listen.
+const MOST_LINES: usize = 16 << 10;
 
 impl Stop {
     pub fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(false)))
+        Self(Arc::new(watch::Sender::default()))
     }
 
     /// Stops every component that listens, now or later.
     pub fn stop(&self) {
-        self.0.send_replace(true);
+        self.0.send_modify(|told| told.stopped = true);
+    }
+
+    /// Writes a line.
+    pub fn tell(&self, line: &str) {
+        self.0.send_modify(|told| {
+            if told.lines.len() + line.len() < MOST_LINES {
+                told.lines.extend(line.bytes().map(|byte| if byte == b'\n' { b' ' } else { byte }));
+                told.lines.push(b'\n');
+            }
+        });
     }
 }
 
@@ -42,8 +63,13 @@ impl Default for Stop {
 
 #[async_trait]
 impl InputStream for Stop {
-    fn read(&mut self, _size: usize) -> StreamResult<Bytes> {
-        if *self.0.borrow() { Err(StreamError::Closed) } else { Ok(Bytes::new()) }
+    fn read(&mut self, size: usize) -> StreamResult<Bytes> {
+        let mut bytes = Vec::new();
+        self.0.send_if_modified(|told| {
+            bytes.extend(told.lines.drain(..size.min(told.lines.len())));
+            false
+        });
+        if bytes.is_empty() && self.0.borrow().stopped { Err(StreamError::Closed) } else { Ok(bytes.into()) }
     }
 }
 
@@ -51,7 +77,7 @@ impl InputStream for Stop {
 impl Pollable for Stop {
     async fn ready(&mut self) {
         // This cannot fail: `self` holds the sender.
-        let _ = self.0.subscribe().wait_for(|stopped| *stopped).await;
+        let _ = self.0.subscribe().wait_for(|told| told.stopped || !told.lines.is_empty()).await;
     }
 }
 
@@ -103,5 +129,17 @@ mod tests {
         tokio::task::yield_now().await;
         stop.stop();
         assert!(matches!(waiting.await.unwrap(), Err(StreamError::Closed)));
+    }
+
+    #[tokio::test]
+    async fn the_second_stream_has_the_lines_before_its_end() {
+        let mut stop = Stop::new();
+        stop.tell("two\nwords");
+        stop.tell("");
+        stop.ready().await;
+        assert_eq!(stop.read(4).unwrap(), "two ");
+        stop.stop();
+        assert_eq!(stop.read(100).unwrap(), "words\n\n");
+        assert!(matches!(stop.read(100), Err(StreamError::Closed)));
     }
 }

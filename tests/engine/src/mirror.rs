@@ -115,6 +115,7 @@ pub fn input(input: &Input<'_>) -> machine::Input {
         Input::End(call) => machine::Input::End(call.0),
         Input::Failed(call, error, words) => machine::Input::Failed((call.0, call_error(*error), (*words).to_owned())),
         Input::Flushed(sink, count) => machine::Input::Flushed((written(*sink), *count as u64)),
+        Input::Waiting(why) => machine::Input::Waiting((*why).to_owned()),
         Input::Stop => machine::Input::Stop,
         Input::Shutdown => machine::Input::Shutdown,
     }

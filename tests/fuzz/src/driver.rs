@@ -368,6 +368,7 @@ impl<'a> Driver<'a> {
                 self.tell(Input::Shutdown);
             }
             2 => self.tell(Input::Stop),
+            3 => self.tell(Input::Waiting("waiting for a person")),
             _ => {}
         }
     }

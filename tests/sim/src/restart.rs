@@ -62,6 +62,7 @@ impl World {
             | Input::Request(..)
             | Input::Gone(_)
             | Input::Flushed(..)
+            | Input::Waiting(_)
             | Input::Stop
             | Input::Shutdown) => other,
         })

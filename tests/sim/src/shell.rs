@@ -246,6 +246,7 @@ fn shown(input: &Input<'_>) -> String {
         | Input::End(_)
         | Input::Failed(..)
         | Input::Flushed(..)
+        | Input::Waiting(_)
         | Input::Stop
         | Input::Shutdown => format!("{input:?}"),
     }

@@ -90,6 +90,7 @@ impl Recording {
             | Input::End(_)
             | Input::Failed(..)
             | Input::Flushed(..)
+            | Input::Waiting(_)
             | Input::Stop
             | Input::Shutdown => return,
         };

@@ -178,6 +178,18 @@ impl Proxy {
         self.write_message(Destination::Answer(id), answer);
     }
 
+    /// The shell waits for a person: the server is not to blame for its silence, and a
+    /// client that asked for progress learns the reason.
+    pub(super) fn shell_waits(&mut self, why: &str) {
+        self.back.touch(self.now, None);
+        if why.is_empty() {
+            return;
+        }
+        for (id, token) in self.route.reporting() {
+            self.write_message(Destination::Request(&id), message::write_waiting(&token, why));
+        }
+    }
+
     pub(super) fn write_message(&mut self, destination: Destination<'_>, message: Vec<u8>) {
         match &mut self.front {
             Front::Lines(front) => {

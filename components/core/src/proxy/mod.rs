@@ -96,6 +96,7 @@ impl Proxy {
             Input::Flushed(Sink::Side(Side::Client), count) => self.flushed(|to_client| to_client.flushed(count)),
             Input::Flushed(Sink::Exchange(id), count) => self.client_took(id, count),
             Input::Flushed(Sink::Call(id), count) => self.back.uploaded(id, count),
+            Input::Waiting(why) => self.shell_waits(why),
             Input::Stop => self.stop(),
             Input::Shutdown => self.shutdown(),
         }

@@ -20,6 +20,7 @@ pub(super) enum Form {
     End(CallId),
     Failed(CallId, CallError, String),
     Flushed(Sink, usize),
+    Waiting(String),
     Stop,
     Shutdown,
 }
@@ -50,6 +51,7 @@ impl Fact {
             Form::End(call) => Input::End(*call),
             Form::Failed(call, error, words) => Input::Failed(*call, *error, words),
             Form::Flushed(sink, count) => Input::Flushed(*sink, *count),
+            Form::Waiting(why) => Input::Waiting(why),
             Form::Stop => Input::Stop,
             Form::Shutdown => Input::Shutdown,
         }

@@ -53,6 +53,7 @@ enum Word {
     End,
     Failed,
     Uploaded,
+    Waiting,
     Stop,
     Shutdown,
 }
@@ -105,6 +106,7 @@ impl<'a> Line<'a> {
             Input::Flushed(Sink::Exchange(exchange), count) => {
                 Self { count: number(count), ..with(Word::ClientTook, exchange) }
             }
+            Input::Waiting(why) => Self { bytes: text(why.as_bytes()), ..bare(Word::Waiting) },
             Input::Stop => bare(Word::Stop),
             Input::Shutdown => bare(Word::Shutdown),
         }
@@ -140,6 +142,7 @@ impl<'a> Line<'a> {
                 Form::Failed(call()?, error.into(), String::from_utf8_lossy(&words).into_owned())
             }
             Word::Uploaded => Form::Flushed(Sink::Call(call()?), count()?),
+            Word::Waiting => Form::Waiting(String::from_utf8_lossy(&given(self.bytes)?).into_owned()),
             Word::Stop => Form::Stop,
             Word::Shutdown => Form::Shutdown,
         };

@@ -540,6 +540,13 @@ pub(crate) fn write_raw_error(id: &Id, error: &str) -> Vec<u8> {
     write_response(id, "error", error)
 }
 
+/// Writes a progress notification that reports no progress yet, only why.
+pub(crate) fn write_waiting(token: &Id, why: &str) -> Vec<u8> {
+    let why = serde_json::Value::from(why);
+    let params = format!("{{\"progressToken\":{},\"progress\":0,\"message\":{why}}}", token.text());
+    format!("{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{params}}}").into_bytes()
+}
+
 /// Writes a response around a raw `result` or `error`.
 fn write_response(id: &Id, name: &str, part: &str) -> Vec<u8> {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"{name}\":{part}}}", id.text()).into_bytes()

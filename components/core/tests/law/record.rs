@@ -24,6 +24,7 @@ pub enum Fact {
     End(CallId),
     Failed(CallId, CallError),
     Flushed(Sink, usize),
+    Waiting(&'static str),
     Stop,
     Shutdown,
 }
@@ -41,6 +42,7 @@ impl Fact {
             Self::End(id) => Input::End(*id),
             Self::Failed(id, error) => Input::Failed(*id, *error, "in words"),
             Self::Flushed(sink, count) => Input::Flushed(*sink, *count),
+            Self::Waiting(why) => Input::Waiting(why),
             Self::Stop => Input::Stop,
             Self::Shutdown => Input::Shutdown,
         }

@@ -56,6 +56,7 @@ pub enum Step {
     Wait(u64),
     /// Time passes until the machine wants something.
     Due,
+    Waiting(&'static str),
     Stop,
     Shutdown,
 }
@@ -223,6 +224,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => prop_oneof![
             8 => Just(Step::Due),
             2 => Just(Step::Client(Act::Close)),
+            1 => Just(Step::Waiting("waiting for a person")),
+            1 => Just(Step::Waiting("")),
             1 => Just(Step::Stop),
             1 => Just(Step::Shutdown),
         ],

@@ -148,6 +148,7 @@ impl Stage {
             }
             Step::Wait(millis) => self.wait(*millis),
             Step::Due => self.wait_until_due(),
+            Step::Waiting(why) => self.fact(Fact::Waiting(why)),
             Step::Stop => self.fact(Fact::Stop),
             Step::Shutdown => self.fact(Fact::Shutdown),
         }

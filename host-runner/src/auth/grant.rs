@@ -1,0 +1,208 @@
+//! Gets tokens from a token endpoint: for a code, a refresh token, a device code, or the
+//! client itself. The `oauth2` crate writes and reads the messages; this file says which
+//! client asks, for which resource, and puts failures into words.
+
+use std::{borrow::Cow, time::Duration};
+
+use ::http::{Request, Response};
+use http_body_util::Full;
+use oauth2::{
+    AsyncHttpClient, AuthType, ClientId, ClientSecret, DeviceAuthorizationUrl, EndpointNotSet, EndpointSet,
+    HttpRequest, HttpResponse, PkceCodeVerifier, RedirectUrl, RefreshToken, RequestTokenError, Scope,
+    StandardDeviceAuthorizationResponse, TokenResponse as _, TokenUrl,
+    basic::{BasicClient, BasicTokenResponse},
+};
+
+use super::{
+    assertion::Signer,
+    metadata::Server,
+    registration::{Client, Method, cut},
+};
+use crate::http::Web;
+
+/// How long a person may take to enter a code at another device, if the server sets no
+/// limit.
+const DEVICE: Duration = Duration::from_secs(15 * 60);
+
+type Oauth = BasicClient<EndpointNotSet, EndpointNotSet, EndpointNotSet, EndpointNotSet, EndpointSet>;
+
+/// What a token endpoint gave.
+pub(crate) struct Tokens {
+    pub(crate) access: String,
+    pub(crate) refresh: Option<String>,
+    pub(crate) lifetime: Option<Duration>,
+    /// If it differs from what was asked for.
+    pub(crate) scope: Option<String>,
+}
+
+/// Why there is no token.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) text: String,
+    /// The server knows the grant no more: asking again is useless.
+    pub(crate) is_final: bool,
+}
+
+impl From<String> for Refused {
+    fn from(text: String) -> Self {
+        Self { text, is_final: false }
+    }
+}
+
+/// Asks one authorization server for tokens for one resource.
+pub(crate) struct Asker<'a> {
+    pub(crate) web: &'a Web,
+    pub(crate) server: &'a Server,
+    pub(crate) client: &'a Client,
+    pub(crate) signer: Option<&'a Signer>,
+    pub(crate) resource: &'a str,
+}
+
+impl Asker<'_> {
+    /// The token for a code.
+    pub(crate) async fn exchange(&self, code: String, verifier: String, redirect: String) -> Result<Tokens, Refused> {
+        let redirect = RedirectUrl::new(redirect).map_err(|error| error.to_string())?;
+        let oauth = self.oauth()?.set_redirect_uri(redirect);
+        let mut request = oauth.exchange_code(oauth2::AuthorizationCode::new(code));
+        request = request.set_pkce_verifier(PkceCodeVerifier::new(verifier));
+        for (name, value) in self.extra()? {
+            request = request.add_extra_param(name, value);
+        }
+        tokens(request.request_async(&Wire(self.web)).await)
+    }
+
+    /// A new token for a refresh token. The old refresh token stays good if there is no new
+    /// one.
+    pub(crate) async fn refresh(&self, token: &str) -> Result<Tokens, Refused> {
+        let (oauth, token) = (self.oauth()?, RefreshToken::new(token.to_owned()));
+        let mut request = oauth.exchange_refresh_token(&token);
+        for (name, value) in self.extra()? {
+            request = request.add_extra_param(name, value);
+        }
+        tokens(request.request_async(&Wire(self.web)).await)
+    }
+
+    /// A token for the client itself.
+    pub(crate) async fn own(&self, scope: Option<&str>) -> Result<Tokens, Refused> {
+        let oauth = self.oauth()?;
+        let mut request = oauth.exchange_client_credentials().add_scopes(scopes(scope));
+        for (name, value) in self.extra()? {
+            request = request.add_extra_param(name, value);
+        }
+        tokens(request.request_async(&Wire(self.web)).await)
+    }
+
+    /// A token for a person who confirms a code on another device. `tell` gets the place
+    /// and the code.
+    pub(crate) async fn device(&self, scope: Option<&str>, tell: impl FnOnce(&str, &str)) -> Result<Tokens, Refused> {
+        let server = self.server;
+        let endpoint =
+            server.endpoint("device_authorization_endpoint", server.device_authorization_endpoint.as_deref())?;
+        let endpoint = DeviceAuthorizationUrl::new(endpoint.into()).map_err(|error| error.to_string())?;
+        let oauth = self.oauth()?.set_device_authorization_url(endpoint);
+        let mut request = oauth.exchange_device_code().add_scopes(scopes(scope));
+        for (name, value) in self.extra()? {
+            request = request.add_extra_param(name, value);
+        }
+        let details: StandardDeviceAuthorizationResponse =
+            request.request_async(&Wire(self.web)).await.map_err(refused)?;
+        let place = details.verification_uri_complete().map_or(details.verification_uri().as_str(), |url| url.secret());
+        tell(place, details.user_code().secret());
+        let mut request = oauth.exchange_device_access_token(&details);
+        for (name, value) in self.extra()? {
+            request = request.add_extra_param(name, value);
+        }
+        tokens(request.request_async(&Wire(self.web), tokio::time::sleep, Some(DEVICE)).await)
+    }
+
+    fn oauth(&self) -> Result<Oauth, Refused> {
+        let Client { id, secret, method, .. } = self.client;
+        let endpoint = self.server.endpoint("token_endpoint", self.server.token_endpoint.as_deref())?;
+        let endpoint = TokenUrl::new(endpoint.into()).map_err(|error| error.to_string())?;
+        let oauth = BasicClient::new(ClientId::new(id.clone())).set_token_uri(endpoint);
+        let oauth = match method {
+            Method::None | Method::PrivateKeyJwt => return Ok(oauth.set_auth_type(AuthType::RequestBody)),
+            Method::ClientSecretBasic => oauth.set_auth_type(AuthType::BasicAuth),
+            Method::ClientSecretPost => oauth.set_auth_type(AuthType::RequestBody),
+        };
+        Ok(oauth.set_client_secret(ClientSecret::new(secret.clone().unwrap_or_default())))
+    }
+
+    /// The parameters that `oauth2` does not know: the resource (RFC 8707), and the
+    /// client's assertion (RFC 7523).
+    fn extra(&self) -> Result<Vec<(Cow<'static, str>, String)>, Refused> {
+        let mut extra = vec![("resource".into(), self.resource.to_owned())];
+        if let (Method::PrivateKeyJwt, Some(signer)) = (self.client.method, self.signer) {
+            let assertion = signer.assertion(&self.client.id, &self.server.issuer)?;
+            extra.push(("client_assertion_type".into(), super::assertion::TYPE.to_owned()));
+            extra.push(("client_assertion".into(), assertion));
+        }
+        Ok(extra)
+    }
+}
+
+/// Lets `oauth2` use the runner's client.
+struct Wire<'a>(&'a Web);
+
+/// No answer, and why.
+#[derive(Debug)]
+struct Unreached(String);
+
+impl std::fmt::Display for Unreached {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unreached {}
+
+impl<'c> AsyncHttpClient<'c> for Wire<'_> {
+    type Error = Unreached;
+    type Future = std::pin::Pin<Box<dyn Future<Output = Result<HttpResponse, Unreached>> + Send + 'c>>;
+
+    fn call(&'c self, request: HttpRequest) -> Self::Future {
+        Box::pin(async move {
+            let request: Request<Full<bytes::Bytes>> = request.map(Full::from);
+            self.0
+                .send(request)
+                .await
+                .map(|response: Response<bytes::Bytes>| response.map(Into::into))
+                .map_err(Unreached)
+        })
+    }
+}
+
+fn tokens<E>(response: Result<BasicTokenResponse, RequestTokenError<Unreached, E>>) -> Result<Tokens, Refused>
+where
+    E: oauth2::ErrorResponse + std::fmt::Display,
+{
+    let response = response.map_err(refused)?;
+    if !matches!(response.token_type(), oauth2::basic::BasicTokenType::Bearer) {
+        return Err(format!("the token is not a Bearer token but `{}`", response.token_type().as_ref()).into());
+    }
+    let scope = response.scopes().map(|scopes| scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(" "));
+    Ok(Tokens {
+        access: response.access_token().secret().clone(),
+        refresh: response.refresh_token().map(|token| token.secret().clone()),
+        lifetime: response.expires_in(),
+        scope,
+    })
+}
+
+fn refused<E: oauth2::ErrorResponse + std::fmt::Display>(error: RequestTokenError<Unreached, E>) -> Refused {
+    match error {
+        RequestTokenError::ServerResponse(refusal) => {
+            Refused { text: format!("the authorization server refused: {}", cut(&refusal.to_string())), is_final: true }
+        }
+        RequestTokenError::Request(Unreached(text)) => text.into(),
+        // The body may hold a token.
+        RequestTokenError::Parse(error, _) => {
+            format!("the token endpoint answered with something else: {error}").into()
+        }
+        RequestTokenError::Other(text) => cut(&text).into(),
+    }
+}
+
+fn scopes(scope: Option<&str>) -> impl Iterator<Item = Scope> {
+    scope.unwrap_or_default().split_ascii_whitespace().map(|scope| Scope::new(scope.to_owned()))
+}
