@@ -2,8 +2,11 @@
 // proxy, which speaks HTTP to the suite's server. The suite appends its URL as the last argument,
 // names the scenario in MCP_CONFORMANCE_SCENARIO and may say more in MCP_CONFORMANCE_CONTEXT.
 // MCP_PROXY_SHELL names the shell, MCP_PROXY_CLIENT the client. Without a shell there is no proxy: the
-// client then speaks HTTP itself, for comparison.
+// client then speaks HTTP itself, for comparison. At a protected server, the proxy logs in.
 
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Client as ModernClient, StreamableHTTPClientTransport as ModernHttp } from "@modelcontextprotocol/client";
 import { StdioClientTransport as ModernStdio } from "@modelcontextprotocol/client/stdio";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
@@ -97,11 +100,42 @@ const scenarios = {
   },
 };
 
+/** A protected server: the scenarios differ in what happens before the answers. */
+async function authorized(client) {
+  await client.listTools();
+  await client.callTool({ name: "test-tool", arguments: {} });
+}
+
+/** How the proxy logs in: with the client that the scenario names, or whatever the server allows. */
+function login({ client_id, client_secret, private_key_pem }) {
+  const folder = mkdtempSync(join(tmpdir(), "mcp-proxy-conformance-"));
+  const env = { ...process.env, MCP_PROXY_CONFIG_DIR: folder };
+  const options = ["--token-store", "file", "--browser-command", "node auth/browser.mjs"];
+  const known = client_id ? ["--oauth-client-id", client_id] : ["--oauth-client-metadata", DOCUMENT];
+  options.push(...known);
+  if (client_secret) {
+    env.CLIENT_SECRET = client_secret;
+    options.push("--oauth-client-secret-env", "CLIENT_SECRET");
+  }
+  if (private_key_pem) {
+    writeFileSync(join(folder, "key.pem"), private_key_pem);
+    options.push("--oauth-key", join(folder, "key.pem"));
+  }
+  if (scenario.startsWith("auth/client-credentials-")) options.push("--oauth-grant", "client-credentials");
+  return { options, env };
+}
+
+/** Where the suite expects the metadata of a client to be; nothing is fetched from there. */
+const DOCUMENT = "https://conformance-test.local/client-metadata.json";
+
+const scenario = process.env.MCP_CONFORMANCE_SCENARIO;
+const context = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? "{}");
+const isProtected = scenario.startsWith("auth/");
+const { options, env } = isProtected ? login(context) : { options: [], env: process.env };
 const url = process.argv.at(-1);
 const shell = shells.find(({ name }) => name === process.env.MCP_PROXY_SHELL);
 const [client, Stdio, Http] = clients[process.env.MCP_PROXY_CLIENT]();
-const proxy = shell && { command: shell.command, args: shell.args(url), stderr: "inherit" };
+const proxy = shell && { command: shell.command, args: shell.args(url, options), env, stderr: "inherit" };
 await client.connect(shell ? new Stdio(proxy) : new Http(new URL(url)));
-const context = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? "{}");
-await scenarios[process.env.MCP_CONFORMANCE_SCENARIO](client, context);
+await (isProtected ? authorized : scenarios[scenario])(client, context);
 await client.close();
