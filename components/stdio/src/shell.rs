@@ -295,7 +295,7 @@ impl Shell {
                 return self.tell(Input::Stop);
             }
         }
-        while let Some(end) = memchr::memchr(b'\n', &self.told) {
+        while let Some(end) = self.told.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.told.drain(..=end).collect();
             self.tell(Input::Waiting(String::from_utf8_lossy(&line).trim_end()));
         }
