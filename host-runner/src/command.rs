@@ -35,6 +35,17 @@ pub fn status(json: bool, env: Variables<'_>) -> i32 {
     finish(async { auth::command::status(json, env) })
 }
 
+pub fn token(options: &Options, env: Variables<'_>) -> i32 {
+    let http = match Http::new(options, env) {
+        Ok(http) => http,
+        Err(error) => return usage(&error),
+    };
+    match http.authorizer() {
+        Some(authorizer) => finish(auth::command::token(authorizer)),
+        None => failed("there is no login: the options say how requests are authorized", USAGE),
+    }
+}
+
 /// Runs a command to its end, and prints what it found.
 fn finish(command: impl Future<Output = Result<String, String>>) -> i32 {
     let runtime = match runtime::Builder::new_current_thread().enable_all().build() {

@@ -33,6 +33,7 @@ fn main() {
         Ok(Command::Login(options)) => command::login(&options, &variable),
         Ok(Command::Logout(options)) => command::logout(&options, &variable),
         Ok(Command::AuthStatus { json }) => command::status(json, &variable),
+        Ok(Command::AuthToken(options)) => command::token(&options, &variable),
         Ok(Command::Doctor(doctor)) => command::doctor(&doctor),
         Ok(Command::Config(config)) => command::config(&config),
         Ok(Command::Completions(shell)) => command::completions(shell),
@@ -58,7 +59,9 @@ fn command_line() -> Result<Command, UsageError> {
 /// The options of a command that speaks to the server.
 fn options_of(command: &mut Command) -> Option<&mut Options> {
     match command {
-        Command::Run(options) | Command::Login(options) | Command::Logout(options) => Some(options),
+        Command::Run(options) | Command::Login(options) | Command::Logout(options) | Command::AuthToken(options) => {
+            Some(options)
+        }
         Command::Doctor(doctor) => Some(&mut doctor.options),
         Command::Replay(_)
         | Command::Print(_)

@@ -4,7 +4,7 @@
 
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, renameSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -50,11 +50,21 @@ export const documented = {
 
 export const shells = [native, stock];
 
-/** This process's environment without what would steer a proxy, and with `added`. */
+/** This process's environment without what would steer a proxy, with a token store of its own, and with `added`. */
 export function environment(added = {}) {
   const steering = /^(((https?|all|no)_proxy)|debug|mcp_proxy_headers)$/i;
   const kept = Object.entries(process.env).filter(([name]) => !steering.test(name));
-  return { ...Object.fromEntries(kept), ...added };
+  return { ...Object.fromEntries(kept), MCP_PROXY_CONFIG_DIR: settings(), ...added };
+}
+
+let folder;
+
+/** A folder for the proxies' settings, which ends with this process. */
+function settings() {
+  if (folder) return folder;
+  folder = mkdtempSync(join(tmpdir(), "mcp-proxy-e2e-settings-"));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  return folder;
 }
 
 /** What is missing to run the suite, as sentences. */

@@ -2,7 +2,7 @@
 //! people, and `error.data`, which is stable and meant for programs. Who receives the
 //! error, and over which transport, does not belong here.
 
-use crate::back::challenge;
+use crate::back::challenge::{self, Challenge};
 use crate::boundary::CallError;
 use crate::record::shown_path;
 use crate::wire::message::{self, Id};
@@ -25,6 +25,10 @@ pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
 
 /// How many bytes of an unexpected body to quote.
 const EXCERPT: usize = 200;
+
+/// What a user can do about a 401.
+const CREDENTIALS: &str = "pass a token with --header or --bearer-token-env; \
+    `mcp-proxy login URL` and `mcp-proxy auth token URL` get one where the server has a login";
 
 /// How a message ends if the request may have run.
 const MAYBE: &str = "may have been carried out";
@@ -205,19 +209,23 @@ impl Failure {
         };
         let message = format!("the server answered HTTP {status}{reason}{}", quoted(body));
         let mut failure = Self::new(Phase::Response, delivered, message);
-        failure.hint = (status == StatusCode::UNAUTHORIZED).then_some("--header, --bearer-token-env".into());
+        failure.hint = (status == StatusCode::UNAUTHORIZED).then_some(CREDENTIALS.into());
         failure.data.http_status = Some(status.as_u16());
         failure.data.body = excerpt(body);
         failure
     }
 
-    /// Adds what the server's challenge says.
-    pub(crate) fn challenged(mut self, challenge: Option<String>) -> Self {
-        let words = challenge.as_deref().map(challenge::words).unwrap_or_default();
+    /// Adds what the server's challenge says, and why a host that logs in has no token.
+    pub(crate) fn challenged(mut self, Challenge { text, no_login }: Challenge) -> Self {
+        let words = text.as_deref().map(challenge::words).unwrap_or_default();
         if !words.is_empty() {
             self.message = format!("{} ({words})", self.message);
         }
-        self.data.challenge = challenge;
+        if let Some(cause) = no_login {
+            self.message = format!("{}; {}", one_line(&cause), self.message);
+            self.hint = None;
+        }
+        self.data.challenge = text;
         self
     }
 

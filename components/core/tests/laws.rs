@@ -136,7 +136,7 @@ fn replay_law_holds_across_targets() {
 #[test]
 fn scripts_reach_sessions_streams_losses_and_parks() {
     let mut runner = TestRunner::deterministic();
-    let runs = (0..500).map(|_| play(&script(40).new_tree(&mut runner).unwrap().current(), Ending::Silence));
+    let runs = (0..1500).map(|_| play(&script(40).new_tree(&mut runner).unwrap().current(), Ending::Silence));
     let mut shown: [Vec<String>; 3] = Default::default();
     for records in runs {
         for (shown, record) in shown.iter_mut().zip(records) {

@@ -24,6 +24,8 @@ pub enum Command {
     AuthStatus {
         json: bool,
     },
+    /// Print the token, for a program that cannot log in itself.
+    AuthToken(Box<Options>),
     Doctor(Doctor),
     Config(ClientConfig),
     /// For this one of [`SHELLS`].
@@ -72,6 +74,7 @@ pub(crate) enum Key {
     Login,
     Logout,
     AuthStatus,
+    AuthToken,
     Doctor,
     Config,
     Replay,
@@ -150,11 +153,12 @@ const ASKING: &[Group] = &[Group::General, Group::Headers, Group::Authorization,
 const NONE: Takes = Takes::Only(&[]);
 
 #[rustfmt::skip]
-static COMMANDS: [CommandSpec; 10] = [
+static COMMANDS: [CommandSpec; 11] = [
     command(Key::Run, "", "Connects an MCP client on stdin and stdout to the MCP server at URL.", &[URL], Takes::Every(ALL)),
     command(Key::Login, "login", "Logs in at the server's authorization server, and keeps the tokens.", &[URL], Takes::Every(ASKING)),
     command(Key::Logout, "logout", "Revokes and forgets the tokens for the server.", &[URL], Takes::Every(ASKING)),
     command(Key::AuthStatus, "auth status", "Lists the servers with stored tokens, their scopes and when they expire.", &[], NONE).own(&[Own::Json]),
+    command(Key::AuthToken, "auth token", "Prints the token for the server, renewed if necessary, for a program that cannot log in itself.", &[URL], Takes::Every(ASKING)),
     command(Key::Doctor, "doctor", "Examines the server and says what is wrong, and what to put into your client.", &[URL], Takes::Every(ASKING)).own(&[Own::Deep, Own::Json]),
     command(Key::Config, "config", "Prints the configuration for a client; with --write, adds it to the client's file. Further options become part of it.", &[CLIENT, URL], Takes::Every(ALL)).own(&[Own::Name, Own::Write, Own::Yes, Own::Force]),
     command(Key::Replay, "replay", "Plays a recording again, offline, and shows each input and what the proxy did with it.", &[RECORDING], Takes::Only(&["--debug", "--component"])),
@@ -243,14 +247,13 @@ pub(crate) fn begin(
         let mistaken = args.peek().and_then(|word| nearest(word).map(|name| (word, name)));
         return mistaken.filter(|_| shell == Shell::Native).map_or(Ok(main), |(word, name)| Err(mistyped(word, name)));
     };
-    let spec = others.iter().find(|spec| first_word(spec) == word).unwrap_or(main);
-    if !spec.works_in(shell) {
+    let named: Vec<_> = others.iter().filter(|spec| first_word(spec) == word).collect();
+    if !named.iter().all(|spec| spec.works_in(shell)) {
         return Err(UsageError::new(format!(
-            "{} does not work inside wasmtime: only the native mcp-proxy can do it",
-            spec.name
+            "{word} does not work inside wasmtime: only the native mcp-proxy can do it"
         )));
     }
-    second_word(spec, args).map(|()| spec)
+    by_second_word(&named, args).map(|spec| spec.unwrap_or(main))
 }
 
 /// The command whose word follows an option.
@@ -263,14 +266,23 @@ fn first_word(spec: &CommandSpec) -> &'static str {
     spec.name.split_once(' ').map_or(spec.name, |(first, _)| first)
 }
 
-/// The second word must follow, or a request for help.
-fn second_word(spec: &CommandSpec, args: &mut Peekable<impl Iterator<Item = String>>) -> Result<(), UsageError> {
-    let Some((_, second)) = spec.name.split_once(' ') else { return Ok(()) };
+/// The command that the second word chooses, or the first one if a request for help follows.
+fn by_second_word(
+    named: &[&'static CommandSpec],
+    args: &mut Peekable<impl Iterator<Item = String>>,
+) -> Result<Option<&'static CommandSpec>, UsageError> {
+    let second = |spec: &CommandSpec| spec.name.split_once(' ').map(|(_, second)| second);
+    let Some(first) = named.iter().copied().find(|spec| second(spec).is_some()) else {
+        return Ok(named.first().copied());
+    };
     let help = |arg: &String| table::find(arg).is_some_and(|spec| matches!(spec.kind, Kind::Show(_)));
-    if args.next_if(|arg| arg == second).is_some() || args.peek().is_some_and(help) {
-        return Ok(());
+    if args.peek().is_some_and(help) {
+        return Ok(Some(first));
     }
-    Err(UsageError::new(format!("the command is incomplete: write {}", spec.words())))
+    let word = args.next_if(|arg| named.iter().any(|spec| second(spec) == Some(arg)));
+    let chosen = word.and_then(|word| named.iter().copied().find(|spec| second(spec) == Some(&*word)));
+    let forms: Vec<String> = named.iter().map(|spec| spec.words()).collect();
+    chosen.map(Some).ok_or_else(|| UsageError::new(format!("the command is incomplete: write {}", forms.join(" or "))))
 }
 
 /// The command that the user probably meant.

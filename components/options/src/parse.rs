@@ -35,6 +35,7 @@ pub fn parse(shell: Shell, args: impl IntoIterator<Item = String>, env: Env<'_>)
         Key::Login => options(&line).and_then(able_to_log_in).map(Command::Login),
         Key::Logout => options(&line).map(Command::Logout),
         Key::Doctor => options(&line).map(|options| Command::Doctor(doctor(options, &line))),
+        Key::AuthToken => options(&line).map(Command::AuthToken),
         Key::AuthStatus => Ok(Command::AuthStatus { json: line.has(Own::Json) }),
         Key::Config => client::parse(line).map(Command::Config),
         Key::Completions => completions(&line).map(Command::Completions),

@@ -448,6 +448,8 @@ fn commands_are_read_with_the_options_that_they_accept() {
     assert_eq!(options("login https://a/ --retries 7 --no-browser").retries, 7);
     assert_eq!(options("logout --token-store file https://a/").host.auth.store, TokenStore::File);
     assert!(matches!(read(Shell::Native, "auth status"), Ok(Command::AuthStatus { json: false })));
+    let token = read(Shell::Native, "auth token https://a/mcp");
+    assert!(matches!(token, Ok(Command::AuthToken(options)) if options.url == "https://a/mcp"));
     assert!(matches!(read(Shell::Native, "auth status --json"), Ok(Command::AuthStatus { json: true })));
     let Ok(Command::Doctor(doctor)) = read(Shell::Native, "doctor --deep https://a/ -H A:b") else { panic!() };
     assert!(doctor.deep && !doctor.json && doctor.options.headers == [pair("A", "b")]);
@@ -471,7 +473,8 @@ fn a_wrong_command_is_answered_with_the_right_one() {
         ("login https://a/ https://b/", "more than one URL"),
         ("login https://a/ --oauth-grant off", "exclude each other"),
         ("auth", "write mcp-proxy auth status"),
-        ("auth list", "write mcp-proxy auth status"),
+        ("auth list", "or mcp-proxy auth token"),
+        ("auth token", "no URL was given"),
         ("auth status https://a/", "takes no arguments"),
         ("auth status --retries 3", "does nothing in `mcp-proxy auth status`"),
         ("--json https://a/", "does nothing in `mcp-proxy URL`"),

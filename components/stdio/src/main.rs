@@ -42,6 +42,7 @@ fn main() -> ExitCode {
             | Command::Login(_)
             | Command::Logout(_)
             | Command::AuthStatus { .. }
+            | Command::AuthToken(_)
             | Command::Doctor(_)
             | Command::Config(_)
             | Command::Completions(_)

@@ -1,5 +1,5 @@
-//! `login`, `logout` and `auth status`: the same logins as those of a running proxy, by
-//! hand.
+//! `login`, `logout`, `auth status` and `auth token`: the same logins as those of a running
+//! proxy, by hand.
 
 use ::http::HeaderMap;
 use mcp_proxy_options::{AuthOptions, TokenStore};
@@ -26,6 +26,17 @@ pub async fn login(authorizer: &Authorizer, challenge: Option<&HeaderMap>) -> Re
         false => format!("{} does not ask for a login: {text}", inner.name),
     })?;
     Ok(format!("logged in to {}{}", inner.name, until(token.login.expires)))
+}
+
+/// The token for the server, renewed if necessary.
+pub async fn token(authorizer: &Authorizer) -> Result<String, String> {
+    let name = &authorizer.0.name;
+    let token = authorizer.token().await;
+    let token = token.ok_or_else(|| format!("there is no login for {name}: run `mcp-proxy login {name}` first"))?;
+    if token.login.expires.is_some_and(|expires| expires <= login::now()) {
+        return Err(format!("the token has expired: run `mcp-proxy login {name}`"));
+    }
+    Ok(token.login.access.clone())
 }
 
 /// Removes all logins for a server from this machine.

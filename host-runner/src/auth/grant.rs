@@ -192,7 +192,8 @@ where
 fn refused<E: oauth2::ErrorResponse + std::fmt::Display>(error: RequestTokenError<Unreached, E>) -> Refused {
     match error {
         RequestTokenError::ServerResponse(refusal) => {
-            Refused { text: format!("the authorization server refused: {}", cut(&refusal.to_string())), is_final: true }
+            let text = cut(&refusal.to_string());
+            Refused { is_final: is_final(&text), text: format!("the authorization server refused: {text}") }
         }
         RequestTokenError::Request(Unreached(text)) => text.into(),
         // The body may hold a token.
@@ -201,6 +202,12 @@ fn refused<E: oauth2::ErrorResponse + std::fmt::Display>(error: RequestTokenErro
         }
         RequestTokenError::Other(text) => cut(&text).into(),
     }
+}
+
+/// Whether a refusal, which begins with its code, means that the grant or the client is no
+/// longer known. Others, like `temporarily_unavailable`, may be over soon.
+fn is_final(refusal: &str) -> bool {
+    ["invalid_grant", "invalid_client", "unauthorized_client"].iter().any(|code| refusal.starts_with(code))
 }
 
 fn scopes(scope: Option<&str>) -> impl Iterator<Item = Scope> {

@@ -23,8 +23,8 @@ mod web;
 use std::{convert::Infallible, future::ready, sync::Arc, time::Duration};
 
 use ::http::{
-    HeaderMap, HeaderValue, Request, Response, StatusCode, Uri,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, PROXY_AUTHORIZATION, WWW_AUTHENTICATE},
+    HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri,
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, PROXY_AUTHORIZATION},
 };
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -57,6 +57,9 @@ const ENDLESS: Duration = Duration::from_secs(24 * 60 * 60);
 /// How often a request is sent again after a refusal: with a renewed token, after a login,
 /// and with more scopes.
 const MOST_REPEATS: usize = 3;
+
+/// What the component reads for an explanation.
+const NO_LOGIN: HeaderName = HeaderName::from_static("mcp-proxy-no-login");
 
 pub struct Http {
     pool: Pool,
@@ -232,16 +235,10 @@ fn finished(response: Response<Incoming>) -> (Response<WasiBody>, Box<dyn Future
     (response.map(body), Box::new(ready(Ok(()))))
 }
 
-/// Puts the reason why there is no token in front of the server's challenges, so that the
-/// client learns it.
+/// Tells the component why there is no token.
 fn explain(headers: &mut HeaderMap, cause: &str) {
     let cause: String = cause.chars().filter(|letter| letter.is_ascii_graphic() || *letter == ' ').collect();
-    let cause = cause.replace(['"', '\\'], "'");
-    let others: Vec<HeaderValue> = headers.get_all(WWW_AUTHENTICATE).iter().cloned().collect();
-    if let Ok(first) = HeaderValue::from_str(&format!("Bearer error_description=\"{cause}\"")) {
-        headers.insert(WWW_AUTHENTICATE, first);
-        for other in others {
-            headers.append(WWW_AUTHENTICATE, other);
-        }
+    if let Ok(cause) = HeaderValue::from_str(&cause) {
+        headers.insert(NO_LOGIN, cause);
     }
 }

@@ -1,6 +1,7 @@
 //! One call: its state, its history, and the server's last hints for resuming it. `http`
 //! decides what to do next.
 
+use super::challenge::Challenge;
 use super::classify::SendMode;
 use super::http::Origin;
 use crate::config::Config;
@@ -94,7 +95,7 @@ pub(crate) enum State {
 pub(crate) struct Reason {
     pub(crate) status: StatusCode,
     /// The credentials that the server asks for.
-    pub(crate) challenge: Option<String>,
+    pub(crate) challenge: Challenge,
     /// The beginning of the body.
     pub(crate) body: Vec<u8>,
 }

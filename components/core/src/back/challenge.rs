@@ -1,5 +1,5 @@
 //! Extracts the useful parts of a `WWW-Authenticate` header for people (RFC 9110, 11.6.1;
-//! RFC 6750, 3; RFC 9728, 5.1). A pure function of the text.
+//! RFC 6750, 3; RFC 9728, 5.1). A pure function of the headers.
 
 use crate::failure::one_line;
 use crate::wire::text::steers;
@@ -12,12 +12,28 @@ const LONGEST: usize = 1024;
 /// The parameters that help a person, in the order of display.
 const TELLING: [&str; 4] = ["error_description", "error", "scope", "resource_metadata"];
 
-/// The challenges of a response on one line, truncated.
-pub(super) fn challenge(headers: &HeaderMap) -> Option<String> {
-    let values: Vec<_> =
-        headers.get_all(WWW_AUTHENTICATE).iter().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
-    let text: String = values.join(", ").chars().map(printable).take(LONGEST).collect();
-    (!text.is_empty()).then_some(text)
+/// A host that logs in for us says here why it has no token.
+const NO_LOGIN: &str = "mcp-proxy-no-login";
+
+/// What a refusal says about credentials.
+#[derive(Debug, Default)]
+pub(crate) struct Challenge {
+    /// The server's challenges on one line, truncated.
+    pub(crate) text: Option<String>,
+    /// Why the host has no token for the server.
+    pub(crate) no_login: Option<String>,
+}
+
+impl Challenge {
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        let all = |name: &str| {
+            let values: Vec<_> =
+                headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+            let text: String = values.join(", ").chars().map(printable).take(LONGEST).collect();
+            (!text.is_empty()).then_some(text)
+        };
+        Self { text: all(WWW_AUTHENTICATE.as_str()), no_login: all(NO_LOGIN) }
+    }
 }
 
 fn printable(letter: char) -> char {
@@ -97,10 +113,10 @@ mod tests {
     #[test]
     fn a_challenge_is_cut_and_in_one_line() {
         let mut headers = HeaderMap::new();
-        assert_eq!(challenge(&headers), None);
+        assert_eq!(Challenge::of(&headers).text, None);
         headers.append(WWW_AUTHENTICATE, "Basic\tx".parse().unwrap());
         headers.append(WWW_AUTHENTICATE, "y".repeat(9000).parse().unwrap());
-        let text = challenge(&headers).unwrap();
+        let text = Challenge::of(&headers).text.unwrap();
         assert!(text.starts_with("Basic x, yyy") && text.len() == LONGEST, "{text}");
     }
 }

@@ -4,7 +4,7 @@
 
 use super::call::{Call, Exchange, Reason, State};
 use super::calls::Held;
-use super::challenge::challenge;
+use super::challenge::Challenge;
 use super::classify::{Class, EVENT_STREAM, SendMode, classify, content_length, encoding, is_type, target};
 use super::detect::{Link, Suspicion};
 use super::exchanges::Exchanges;
@@ -293,7 +293,7 @@ impl HttpBack {
 
     /// The server refused; its body may say why.
     fn refusal(&mut self, now: Time, id: CallId, mut call: Call, status: StatusCode, headers: &HeaderMap) {
-        let reason = Reason { status, challenge: challenge(headers), body: Vec::new() };
+        let reason = Reason { status, challenge: Challenge::of(headers), body: Vec::new() };
         let redirect = Some(status).filter(StatusCode::is_redirection).and(target(&call.url, headers));
         if call.fetches() && !may_be_lost(&call, status) {
             let next = self.recovery.no_stream(now, &mut call, &reason);
