@@ -4,7 +4,7 @@
 // MCP_PROXY_SHELL names the shell, MCP_PROXY_CLIENT the client. Without a shell there is no proxy: the
 // client then speaks HTTP itself, for comparison. At a protected server, the proxy logs in.
 
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client as ModernClient, StreamableHTTPClientTransport as ModernHttp } from "@modelcontextprotocol/client";
@@ -109,6 +109,7 @@ async function authorized(client) {
 /** How the proxy logs in: with the client that the scenario names, or whatever the server allows. */
 function login({ client_id, client_secret, private_key_pem }) {
   const folder = mkdtempSync(join(tmpdir(), "mcp-proxy-conformance-"));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
   const env = { ...process.env, MCP_PROXY_CONFIG_DIR: folder };
   const options = ["--token-store", "file", "--browser-command", "node auth/browser.mjs"];
   const known = client_id ? ["--oauth-client-id", client_id] : ["--oauth-client-metadata", DOCUMENT];
