@@ -3,7 +3,11 @@
 use mcp_proxy_options::{ClientConfig, CommandSpec, Doctor, Options, UsageError};
 use tokio::runtime;
 
-use crate::{auth, http::Http, note};
+use crate::{
+    auth::{self, Authorizer},
+    http::Http,
+    note,
+};
 
 /// The command line, or what it names, is wrong.
 pub const USAGE: i32 = 2;
@@ -14,35 +18,36 @@ const FAILED: i32 = 1;
 type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 pub fn login(options: &Options, env: Variables<'_>) -> i32 {
-    let mut http = match Http::new(options, env) {
-        Ok(http) => http,
-        Err(error) => return usage(&error),
-    };
-    let Some(authorizer) = http.authorizer().cloned() else {
-        return failed("there is nothing to log in for: the options say how requests are authorized", USAGE);
-    };
-    finish(async move {
+    with_authorizer(options, env, async |mut http, authorizer| {
         let challenge = http.challenge(&options.url).await?;
         auth::command::login(&authorizer, challenge.as_ref()).await
     })
 }
 
 pub fn logout(options: &Options, env: Variables<'_>) -> i32 {
-    finish(auth::command::logout(&options.url, &options.host.auth, env))
+    with_authorizer(options, env, async |_, authorizer| auth::command::logout(&authorizer).await)
+}
+
+pub fn token(options: &Options, env: Variables<'_>) -> i32 {
+    with_authorizer(options, env, async |_, authorizer| auth::command::token(&authorizer).await)
 }
 
 pub fn status(json: bool, env: Variables<'_>) -> i32 {
     finish(async { auth::command::status(json, env) })
 }
 
-pub fn token(options: &Options, env: Variables<'_>) -> i32 {
+fn with_authorizer(
+    options: &Options,
+    env: Variables<'_>,
+    command: impl AsyncFnOnce(Http, Authorizer) -> Result<String, String>,
+) -> i32 {
     let http = match Http::new(options, env) {
         Ok(http) => http,
         Err(error) => return usage(&error),
     };
-    match http.authorizer() {
-        Some(authorizer) => finish(auth::command::token(authorizer)),
-        None => failed("there is no login: the options say how requests are authorized", USAGE),
+    match http.authorizer().cloned() {
+        Some(authorizer) => finish(command(http, authorizer)),
+        None => failed("there is nothing to log in for: the options say how requests are authorized", USAGE),
     }
 }
 

@@ -2,13 +2,13 @@
 //! proxy, by hand.
 
 use ::http::HeaderMap;
-use mcp_proxy_options::{AuthOptions, TokenStore};
+use mcp_proxy_options::TokenStore;
 use serde_json::json;
 
 use super::{
-    Authorizer, Origin,
+    Authorizer, Inner, Origin,
     challenge::Challenge,
-    login, metadata,
+    login::{self, Login},
     store::{Entry, Store},
 };
 
@@ -39,20 +39,36 @@ pub async fn token(authorizer: &Authorizer) -> Result<String, String> {
     Ok(token.login.access.clone())
 }
 
-/// Removes all logins for a server from this machine.
-pub async fn logout(url: &str, options: &AuthOptions, env: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
-    let url = url::Url::parse(url).map_err(|error| format!("`{url}` is not a URL: {error}"))?;
-    let name = metadata::canonical(&url);
-    let store = Store::new(options.store, env)?;
-    let _lock = store.lock(&name).await?;
-    let logins = store.read(&name).logins;
+/// Revokes all logins for a server where its authorization server can do that, and removes
+/// them from this machine.
+pub async fn logout(authorizer: &Authorizer) -> Result<String, String> {
+    let Inner { name, store, .. } = &*authorizer.0;
+    let _lock = store.lock(name).await?;
+    let mut failures = Vec::new();
+    let logins = store.read(name).logins;
     for login in &logins {
-        store.remove(&name, login).await?;
+        let whole = store.load(name, Some(&login.client.id)).await;
+        failures.extend(authorizer.0.revoke(whole.as_ref().unwrap_or(login)).await.err());
+        store.remove(name, login).await?;
     }
-    Ok(match logins.len() {
-        0 => format!("there was no login for {name}"),
-        _ => format!("logged out of {name}: its tokens are no longer on this machine"),
+    Ok(match (logins.len(), failures.first()) {
+        (0, _) => format!("there was no login for {name}"),
+        (_, None) => format!("logged out of {name}: its tokens are revoked and no longer on this machine"),
+        (_, Some(why)) => {
+            format!("logged out of {name}: its tokens are no longer on this machine, but not revoked ({why})")
+        }
     })
+}
+
+impl Inner {
+    /// A refresh token takes the access tokens with it (RFC 7009, section 2.1).
+    async fn revoke(&self, login: &Login) -> Result<(), String> {
+        let asker = self.asker(&login.server, &login.client, &login.resource);
+        match &login.refresh {
+            Some(refresh) => asker.revoke(refresh, "refresh_token").await,
+            None => asker.revoke(&login.access, "access_token").await,
+        }
+    }
 }
 
 /// Shows the logins, without their secrets.

@@ -2,9 +2,13 @@
 //! client itself. The `oauth2` crate writes and reads the messages; this file says which
 //! client asks, for which resource, and puts failures into words.
 
-use std::{borrow::Cow, time::Duration};
+use std::time::Duration;
 
-use ::http::{Request, Response};
+use ::http::{
+    HeaderValue, Request, Response,
+    header::{AUTHORIZATION, CONTENT_TYPE},
+};
+use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use http_body_util::Full;
 use oauth2::{
     AsyncHttpClient, AuthType, ClientId, ClientSecret, DeviceAuthorizationUrl, EndpointNotSet, EndpointSet,
@@ -12,11 +16,12 @@ use oauth2::{
     StandardDeviceAuthorizationResponse, TokenResponse as _, TokenUrl,
     basic::{BasicClient, BasicTokenResponse},
 };
+use url::form_urlencoded;
 
 use super::{
     assertion::Signer,
     metadata::Server,
-    registration::{Client, Method, cut},
+    registration::{Client, Method, cut, error_of},
 };
 use crate::http::Web;
 
@@ -115,6 +120,31 @@ impl Asker<'_> {
         tokens(request.request_async(&Wire(self.web), tokio::time::sleep, Some(DEVICE)).await)
     }
 
+    /// Makes a token useless (RFC 7009). `oauth2` does it over https only, not on this machine.
+    pub(crate) async fn revoke(&self, token: &str, kind: &str) -> Result<(), String> {
+        let endpoint = self.server.endpoint("revocation_endpoint", self.server.revocation_endpoint.as_deref())?;
+        let Client { id, secret, method, .. } = self.client;
+        let mut form = form_urlencoded::Serializer::new(String::new());
+        form.append_pair("token", token).append_pair("token_type_hint", kind);
+        let mut request = Request::post(endpoint.as_str()).header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+        let secret = secret.as_deref().unwrap_or_default();
+        match method {
+            Method::ClientSecretBasic => request = request.header(AUTHORIZATION, basic(id, secret)?),
+            Method::ClientSecretPost => {
+                form.append_pair("client_id", id).append_pair("client_secret", secret);
+            }
+            Method::None | Method::PrivateKeyJwt => {
+                form.append_pair("client_id", id).extend_pairs(self.assertion()?);
+            }
+        }
+        let request = request.body(Full::from(form.finish())).map_err(|error| error.to_string())?;
+        let response = self.web.send(request).await?;
+        match response.status() {
+            status if status.is_success() => Ok(()),
+            status => Err(format!("{endpoint} answered {status}: {}", error_of(response.body()))),
+        }
+    }
+
     fn oauth(&self) -> Result<Oauth, Refused> {
         let Client { id, secret, method, .. } = self.client;
         let endpoint = self.server.endpoint("token_endpoint", self.server.token_endpoint.as_deref())?;
@@ -130,15 +160,24 @@ impl Asker<'_> {
 
     /// The parameters that `oauth2` does not know: the resource (RFC 8707), and the
     /// client's assertion (RFC 7523).
-    fn extra(&self) -> Result<Vec<(Cow<'static, str>, String)>, Refused> {
-        let mut extra = vec![("resource".into(), self.resource.to_owned())];
-        if let (Method::PrivateKeyJwt, Some(signer)) = (self.client.method, self.signer) {
-            let assertion = signer.assertion(&self.client.id, &self.server.issuer)?;
-            extra.push(("client_assertion_type".into(), super::assertion::TYPE.to_owned()));
-            extra.push(("client_assertion".into(), assertion));
-        }
-        Ok(extra)
+    fn extra(&self) -> Result<impl Iterator<Item = (&'static str, String)>, Refused> {
+        Ok([("resource", self.resource.to_owned())].into_iter().chain(self.assertion()?))
     }
+
+    fn assertion(&self) -> Result<Vec<(&'static str, String)>, String> {
+        let (Method::PrivateKeyJwt, Some(signer)) = (self.client.method, self.signer) else { return Ok(Vec::new()) };
+        let assertion = signer.assertion(&self.client.id, &self.server.issuer)?;
+        Ok(vec![("client_assertion_type", super::assertion::TYPE.to_owned()), ("client_assertion", assertion)])
+    }
+}
+
+/// RFC 6749, section 2.3.1: both are encoded like a form before they are joined.
+fn basic(id: &str, secret: &str) -> Result<HeaderValue, String> {
+    let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+    let pair = BASE64.encode(format!("{}:{}", encoded(id), encoded(secret)));
+    let mut value = HeaderValue::from_str(&format!("Basic {pair}")).map_err(|error| error.to_string())?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 /// Lets `oauth2` use the runner's client.

@@ -23,6 +23,7 @@ pub(crate) struct Server {
     pub(crate) token_endpoint: Option<String>,
     pub(crate) registration_endpoint: Option<String>,
     pub(crate) device_authorization_endpoint: Option<String>,
+    pub(crate) revocation_endpoint: Option<String>,
     #[serde(default)]
     pub(crate) scopes_supported: Vec<String>,
     #[serde(default)]
@@ -103,6 +104,7 @@ impl Server {
             token_endpoint: at("/token"),
             registration_endpoint: at("/register"),
             device_authorization_endpoint: None,
+            revocation_endpoint: None,
             scopes_supported: Vec::new(),
             grant_types_supported: Vec::new(),
             token_endpoint_auth_methods_supported: None,
