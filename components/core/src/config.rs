@@ -77,6 +77,10 @@ pub struct HttpTransport {
     pub patience: Duration,
     /// Whether to replace a lost session with the server.
     pub recovers: bool,
+    /// Whether the server gets the client's own credentials. Then the client gets the server's
+    /// refusal of them: the status, 401 or 403, and the challenge. A response waits until the
+    /// server has admitted its request, within limits.
+    pub challenges: bool,
     /// The key that signs each `requestState`: a place, a dot and a secret. Each state begins
     /// with the place, so that a shell with several machines finds the right one. Without a
     /// secret, a client could guess the state of another.
@@ -137,6 +141,7 @@ impl HttpTransport {
             heartbeat: Duration::from_secs(15),
             patience: Duration::from_secs(30),
             recovers: true,
+            challenges: false,
             states: String::new(),
             resumed: None,
             found: None,
@@ -202,6 +207,17 @@ impl Config {
         let era = |found: &Found| self.era == Era::Auto || self.era == found.era;
         let transport = |found: &Found| self.transport == Transport::Auto || self.transport == found.transport;
         found.filter(|found| era(found) && transport(found))
+    }
+
+    /// The URL of the server.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        self.url.as_str()
+    }
+
+    /// Whether the client gets the server's refusal of its credentials.
+    pub(crate) fn challenges(&self) -> bool {
+        matches!(&self.client, ClientTransport::Http(HttpTransport { challenges: true, .. }))
     }
 
     /// The default settings for the server at `url`.

@@ -67,6 +67,14 @@ pub(crate) struct Data {
     pub(crate) attempts: Vec<Attempt>,
 }
 
+/// The server refused the credentials of a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Denial<'a> {
+    pub(crate) status: StatusCode,
+    /// The server's challenge, as it came.
+    pub(crate) challenge: Option<&'a str>,
+}
+
 /// One attempt to detect the server's transport.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -227,6 +235,15 @@ impl Failure {
         }
         self.data.challenge = text;
         self
+    }
+
+    /// The refusal of credentials that this is, if it is one: a 401, or a 403 that says which
+    /// token the server wants.
+    pub(crate) fn denial(&self) -> Option<Denial<'_>> {
+        let status = StatusCode::from_u16(self.data.http_status?).ok()?;
+        let challenge = self.data.challenge.as_deref();
+        let wants_token = status == StatusCode::FORBIDDEN && challenge.is_some_and(challenge::names_bearer);
+        (status == StatusCode::UNAUTHORIZED || wants_token).then_some(Denial { status, challenge })
     }
 
     /// A redirect that the proxy does not follow.

@@ -53,6 +53,11 @@ pub(crate) fn words(challenge: &str) -> String {
     words.collect::<Vec<_>>().join("; ")
 }
 
+/// Whether a challenge asks for a bearer token (RFC 6750, 3).
+pub(crate) fn names_bearer(challenge: &str) -> bool {
+    challenge.split([' ', ',']).any(|word| word.eq_ignore_ascii_case("bearer"))
+}
+
 /// The parameters, in order. Schemes and tokens are skipped.
 fn parameters(challenge: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();

@@ -65,6 +65,9 @@ pub(crate) enum Report {
     TooLong(Option<Id>, Failure),
     /// The server accepted a message that needs no answer.
     Accepted(Purpose),
+    /// The server has admitted this request; what it answers is still to come. Only a
+    /// client with credentials of its own needs to know.
+    Admitted(RequestKey),
     /// The proxy cannot deliver a message, or no answer will come.
     Failed(Purpose, Failure),
     /// The body of a response is complete: either an earlier report answered the message,
@@ -251,6 +254,10 @@ impl HttpBack {
             return;
         }
         call.cursor.unreached = 0;
+        if self.config.challenges() {
+            let key = call.purpose.and_then(|purpose| purpose.traits().key);
+            key.into_iter().for_each(|key| self.exchanges.report(Report::Admitted(key)));
+        }
         // After a redirect that worked, send later messages to the new URL directly.
         if call.hops > 0 && (call.mode == SendMode::Message || call.purpose == Some(Purpose::Stream)) {
             self.config.url.clone_from(&call.url);

@@ -175,7 +175,21 @@ impl Proxy {
             Front::Lines(_) => failure.answer_with_hint(id),
             Front::Http(_) => failure.answer(id),
         };
-        self.write_message(Destination::Answer(id), answer);
+        let denial = failure.denial().filter(|_| self.challenges());
+        let destination = denial.map_or(Destination::Answer(id), |denial| Destination::Denied(id, denial));
+        self.write_message(destination, answer);
+    }
+
+    /// Whether the client gets the server's refusal of its credentials as such.
+    pub(super) fn challenges(&self) -> bool {
+        matches!(&self.front, Front::Http(front) if front.challenges())
+    }
+
+    /// The server has admitted a request: it did not refuse the credentials.
+    pub(super) fn admitted(&mut self, key: RequestKey) {
+        if let (Front::Http(front), Some(id)) = (&mut self.front, self.route.client_id(key)) {
+            front.admitted(id);
+        }
     }
 
     /// The shell waits for a person: the server is not to blame for its silence, and a

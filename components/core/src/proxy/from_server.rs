@@ -30,6 +30,7 @@ impl Proxy {
             Report::Said(origin, parsed) => self.server_said(&origin, parsed),
             Report::TooLong(answer, failure) => self.too_long(answer, &failure),
             Report::Accepted(purpose) => self.accepted(purpose),
+            Report::Admitted(key) => self.admitted(key),
             Report::Failed(purpose, failure) => self.failed(purpose, &failure),
             Report::BodyOver(over) => self.body_over(&over),
             Report::Refused(purpose, failure, error) => self.refused(purpose, &failure, error),
@@ -270,6 +271,8 @@ impl Proxy {
     /// Answers with the server's error if there is one, else with the proxy's.
     fn refused(&mut self, purpose: Purpose, failure: &Failure, error: Option<Message>) {
         let nameless = self.config.quirks.null_id;
+        // The client learns of refused credentials from the status, whatever the body says.
+        let error = error.filter(|_| failure.denial().is_none() || !self.challenges());
         let answers = |error: &Message| matches!(&error.kind, Kind::Response { id } if id.is_some() || nameless);
         let key = purpose.traits().key.filter(|key| self.route.client_id(*key).is_some());
         if let Purpose::Discover(key) = purpose {

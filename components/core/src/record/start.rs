@@ -96,6 +96,8 @@ struct HttpForm {
     patience: u64,
     recovers: bool,
     #[serde(default)]
+    challenges: bool,
+    #[serde(default)]
     states: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     resumed: Option<snapshot::Form>,
@@ -127,6 +129,7 @@ impl HttpForm {
             heartbeat,
             patience,
             recovers,
+            challenges,
             states,
             resumed,
             found,
@@ -143,6 +146,7 @@ impl HttpForm {
             heartbeat: millis(*heartbeat),
             patience: millis(*patience),
             recovers: *recovers,
+            challenges: *challenges,
             states: states.clone(),
             resumed: resumed.as_ref().map(snapshot::Form::from),
             left: left.iter().map(|(name, value)| named(name, value, redactor)).collect(),
@@ -161,6 +165,7 @@ impl HttpForm {
             heartbeat: Duration::from_millis(self.heartbeat),
             patience: Duration::from_millis(self.patience),
             recovers: self.recovers,
+            challenges: self.challenges,
             states: self.states,
             resumed: self.resumed.map(Snapshot::from),
             left: self.left.into_iter().map(header).collect::<Result<_, _>>()?,

@@ -13,6 +13,7 @@ mod streams;
 
 use crate::boundary::{ExchangeId, Output};
 use crate::config::{HttpTransport, Transport};
+use crate::failure::Denial;
 use crate::time::{Deadline, Time, earlier};
 use crate::wire::message::{Id, Message, Parsed};
 use bytes::Bytes;
@@ -32,6 +33,8 @@ pub(crate) struct HttpFront {
     modern: Modern,
     /// The longest body.
     max: usize,
+    /// The client gets the server's refusal of its credentials.
+    challenges: bool,
 }
 
 /// The head of a client's request.
@@ -59,6 +62,8 @@ pub(crate) enum ClientEvent {
 pub(crate) enum Destination<'a> {
     /// It answers this request.
     Answer(&'a Id),
+    /// It answers this request, whose credentials the server refused.
+    Denied(&'a Id, Denial<'a>),
     /// It reports on this request.
     Request(&'a Id),
     /// The server sent it in its response to this request.
@@ -74,8 +79,18 @@ pub(crate) enum Destination<'a> {
 impl HttpFront {
     /// The epoch distinguishes this machine from others of the same session.
     pub(crate) fn new(client: HttpTransport, max: usize, epoch: u32) -> Self {
-        let (streams, modern) = (Streams::new(&client, epoch), Modern::new(&client));
-        Self { streams, modern, legacy: Legacy::new(client), max }
+        let (streams, modern, challenges) = (Streams::new(&client, epoch), Modern::new(&client), client.challenges);
+        Self { streams, modern, legacy: Legacy::new(client), max, challenges }
+    }
+
+    /// Whether the client gets the server's refusal of its credentials as such.
+    pub(crate) fn challenges(&self) -> bool {
+        self.challenges
+    }
+
+    /// The server has admitted this request.
+    pub(crate) fn admitted(&mut self, id: &Id) {
+        self.streams.admitted(id);
     }
 
     /// The next output, in order.

@@ -3,10 +3,10 @@
 
 use super::responses::head;
 use crate::era;
-use crate::failure::{INVALID_REQUEST, NO_ANSWER, PARSE_ERROR, UNSUPPORTED_VERSION};
+use crate::failure::{Denial, INVALID_REQUEST, NO_ANSWER, PARSE_ERROR, UNSUPPORTED_VERSION};
 use crate::wire::message::{self, Fault, Id, Malformed, Parsed};
 use bytes::Bytes;
-use http::header::{ACCEPT, ALLOW, CONTENT_TYPE};
+use http::header::{ACCEPT, ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, response};
 use serde_json::{Value, json};
 
@@ -82,6 +82,13 @@ impl Refusal {
     pub(super) fn of(self, id: Option<&Id>) -> Self {
         Self { id: id.cloned(), ..self }
     }
+}
+
+/// The head of the answer to a request whose credentials the server refused.
+pub(super) fn denied(Denial { status, challenge }: Denial<'_>) -> response::Parts {
+    let mut parts = head(status, Some(JSON));
+    parts.headers.extend(challenge.and_then(|text| Some((WWW_AUTHENTICATE, HeaderValue::from_str(text).ok()?))));
+    parts
 }
 
 /// Parses the body of a POST, which must be one message or a batch.

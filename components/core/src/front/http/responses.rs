@@ -18,6 +18,8 @@ use std::time::Duration;
 
 /// Tells reverse proxies not to buffer a stream.
 const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+/// How long a response waits at most until the server has admitted its request.
+const ADMISSION: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct Responses {
@@ -32,6 +34,8 @@ pub(super) struct Responses {
 struct Terms {
     /// How long a response waits for its answer before it becomes a stream.
     hold: Duration,
+    /// The same for a request that the server may still refuse to admit.
+    admission: Duration,
     /// How long a stream may be silent before it gets a sign of life.
     heartbeat: Duration,
     /// How long the client may leave bytes unread.
@@ -41,6 +45,8 @@ struct Terms {
 #[derive(Debug)]
 struct Response {
     awaits: Await,
+    /// The server has admitted the request.
+    admitted: bool,
     /// Bytes that the client has not read.
     unread: usize,
     /// When the client last read something, or had read everything.
@@ -65,8 +71,9 @@ pub(super) enum Await {
 
 impl Responses {
     pub(super) fn new(client: &HttpTransport) -> Self {
-        let &HttpTransport { hold, heartbeat, patience, .. } = client;
-        let terms = Terms { hold, heartbeat, patience };
+        let &HttpTransport { hold, heartbeat, patience, challenges, .. } = client;
+        let admission = if challenges { hold.max(ADMISSION) } else { hold };
+        let terms = Terms { hold, admission, heartbeat, patience };
         Self { live: Timetable::new(terms), outputs: VecDeque::new(), unread: 0 }
     }
 
@@ -96,7 +103,7 @@ impl Responses {
 
     /// Adds a response. One that waits for events begins at once.
     pub(super) fn add(&mut self, now: Time, id: ExchangeId, awaits: Await) {
-        self.live.insert(id, Response { awaits, unread: 0, read: now, written: now });
+        self.live.insert(id, Response { awaits, admitted: false, unread: 0, read: now, written: now });
         if let Await::Events(_) = awaits {
             self.begin(id, events());
         }
@@ -131,6 +138,11 @@ impl Responses {
             self.send(now, id, body);
         }
         self.finish(id)
+    }
+
+    /// The server has admitted the request of this response.
+    pub(super) fn admitted(&mut self, id: ExchangeId) {
+        self.live.change(id, |response| response.admitted = true);
     }
 
     /// A response still waits for its answer, and has not begun.
@@ -234,7 +246,8 @@ impl Timed for Response {
             return Some(Deadline { at: self.read.after(terms.patience), why: Why::Unread });
         }
         let silence = match self.awaits {
-            Await::Answer(_) => terms.hold,
+            Await::Answer(_) if self.admitted => terms.hold,
+            Await::Answer(_) => terms.admission,
             Await::Events(_) => terms.heartbeat,
             Await::Body | Await::Reader => return None,
         };

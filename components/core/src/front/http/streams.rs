@@ -6,14 +6,13 @@
 use super::Exchange;
 use super::event::{self, Place, StreamId};
 use super::kept::{Event, Kept};
-use super::refusal::JSON;
-use super::responses::{Await, Responses, head};
+use super::responses::{Await, Responses};
 use crate::boundary::ExchangeId;
 use crate::config::HttpTransport;
 use crate::time::{Time, Why};
 use crate::wire::message::Id;
 use bytes::Bytes;
-use http::StatusCode;
+use http::response::Parts;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A sign of life on an idle stream.
@@ -142,12 +141,19 @@ impl Streams {
         self.streams.get(&at).is_none_or(|stream| stream.due.is_sent())
     }
 
-    /// Sends the answer to a request, with this status if the response has not begun.
+    /// The server has admitted this request.
+    pub(super) fn admitted(&mut self, id: &Id) {
+        if let Some(exchange) = self.of(id).and_then(|at| self.exchange(at)) {
+            self.responses.admitted(exchange);
+        }
+    }
+
+    /// Sends the answer to a request, with this head if the response has not begun.
     /// Returns its stream if it has no response after that.
-    pub(super) fn answer(&mut self, now: Time, id: &Id, status: StatusCode, message: Vec<u8>) -> Option<StreamId> {
+    pub(super) fn answer(&mut self, now: Time, id: &Id, parts: Parts, message: Vec<u8>) -> Option<StreamId> {
         let at = self.close(id)?;
         if let Some(exchange) = self.exchange(at).filter(|exchange| self.responses.is_held(*exchange)) {
-            let carried = self.responses.answer(now, exchange, head(status, Some(JSON)), Bytes::from(message));
+            let carried = self.responses.answer(now, exchange, parts, Bytes::from(message));
             return self.disconnect(carried, exchange);
         }
         self.send(now, at, message, Some(id));
@@ -371,8 +377,9 @@ impl Due {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::front::http::responses::head;
     use crate::rng::Rng;
-    use http::{HeaderMap, HeaderValue, Method};
+    use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
     /// Does something to one of the streams, or opens another.
     fn step(streams: &mut Streams, rng: &mut Rng, number: u64, now: Time) {
@@ -384,7 +391,7 @@ mod tests {
             0 => drop(streams.hold(exchange, ids(), EventIds::Sent)),
             1 => drop(streams.open(exchange, ids(), EventIds::Primed)),
             2 => drop(streams.open(exchange, Due::Anything, EventIds::Sent)),
-            3 => drop(streams.answer(now, &id, StatusCode::OK, vec![b'x'; 20])),
+            3 => drop(streams.answer(now, &id, head(StatusCode::OK, None), vec![b'x'; 20])),
             4 => drop(streams.cancel(now, &id)),
             5 => drop(streams.say(now, at, vec![b'x'; 20])),
             6 => drop(streams.gone(ExchangeId(rng.below(number)))),

@@ -18,6 +18,7 @@ use crate::era;
 use crate::time::Time;
 use crate::wire::message::{Id, Kind, Parsed};
 use bytes::Bytes;
+use http::response::Parts;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use posted::Posted;
 pub(super) use questions::Questions;
@@ -116,10 +117,11 @@ impl Legacy {
     }
 
     /// Whether the response may wait for the answer. A client that asks for progress
-    /// needs a stream.
+    /// needs a stream, but not before the server has admitted the request.
     fn may_wait(&self, posted: &Posted) -> bool {
         let Posted::One(message) = posted else { return false };
-        !self.client.hold.is_zero() && era::progress_token(message.params()).is_none()
+        let reports = era::progress_token(message.params()).is_some();
+        !self.client.hold.is_zero() && (self.client.challenges || !reports)
     }
 
     fn event_ids(&self, version: &str) -> EventIds {
@@ -207,7 +209,10 @@ impl Legacy {
     /// Sends a message to the client, or lets it wait for a stream.
     pub(super) fn write(&mut self, now: Time, destination: Destination<'_>, message: Vec<u8>, streams: &mut Streams) {
         let (stream, question) = match destination {
-            Destination::Answer(id) => return self.answer(now, id, message, streams),
+            Destination::Answer(id) => return self.answer(now, id, head(StatusCode::OK, Some(JSON)), message, streams),
+            Destination::Denied(id, denial) => {
+                return self.answer(now, id, refusal::denied(denial), message, streams);
+            }
             Destination::Request(id) => (streams.of(id), None),
             Destination::Withdrawn(id) if self.questions.unask(id) => return,
             Destination::Withdrawn(id) => (self.questions.over(id).filter(|stream| streams.is_known(*stream)), None),
@@ -221,14 +226,15 @@ impl Legacy {
         }
     }
 
-    fn answer(&mut self, now: Time, id: &Id, message: Vec<u8>, streams: &mut Streams) {
+    /// Answers a request, with this head if the response has not begun.
+    fn answer(&mut self, now: Time, id: &Id, parts: Parts, message: Vec<u8>, streams: &mut Streams) {
         if self.session.waiting().is_none_or(|initialize| initialize.id != *id) {
-            let left = streams.answer(now, id, StatusCode::OK, message);
+            let left = streams.answer(now, id, parts, message);
             return self.left(now, left);
         }
         let Some(Initialize { exchange, .. }) = self.session.conclude() else { return };
         if !self.session.is_open() {
-            streams.responses.begin(exchange, head(StatusCode::OK, Some(JSON)));
+            streams.responses.begin(exchange, parts);
         }
         streams.responses.complete(now, exchange, Bytes::from(message));
     }

@@ -7,12 +7,13 @@ mod check;
 mod placing;
 
 use super::event::StreamId;
-use super::refusal::{self, Refusal};
+use super::refusal::{self, JSON, Refusal};
 use super::responses::head;
 use super::streams::{Due, EventIds, Streams};
 use super::{ClientEvent, Destination, Exchange};
 use crate::config::HttpTransport;
 use crate::era::{self, mirror};
+use crate::failure::Denial;
 use crate::time::Time;
 use crate::wire::message::{self, Id, Kind, Message, Parsed};
 use bytes::Bytes;
@@ -34,6 +35,8 @@ pub(super) struct Modern {
     most_open: usize,
     /// Whether a response may wait for its answer.
     holds: bool,
+    /// Whether every response waits until the server has admitted its request.
+    challenges: bool,
     /// Requests whose client has left.
     abandoned: Vec<Id>,
     /// The headers that calls of tools must have.
@@ -60,6 +63,7 @@ impl Modern {
             last: 0,
             most_open: client.most_open,
             holds: !client.hold.is_zero(),
+            challenges: client.challenges,
             abandoned: Vec::new(),
             tools: mirror::Table::default(),
         }
@@ -92,7 +96,8 @@ impl Modern {
         let own = Id::named(&format!("client-{}", self.last));
         let token = era::progress_token(message.params()).filter(|token| token.text().len() <= LONGEST_TOKEN);
         let due = Due::Answers(vec![own.clone()]);
-        let stream = match self.holds && token.is_none() && !era::lasts(&method) {
+        let streams_at_once = token.is_some() || era::lasts(&method);
+        let stream = match self.holds && (self.challenges || !streams_at_once) {
             true => streams.hold(exchange, due, EventIds::None),
             false => streams.open(exchange, due, EventIds::None),
         };
@@ -105,18 +110,22 @@ impl Modern {
     /// Sends a message to the client whose request it belongs to. Nobody gets any other.
     pub(super) fn write(&mut self, now: Time, destination: Destination<'_>, message: Vec<u8>, streams: &mut Streams) {
         match destination {
-            Destination::Answer(own) => {
-                let Some(request) = self.open.remove(own) else { return };
-                self.of.remove(&request.stream);
-                let (message, status) = self.answer(message, own, &request);
-                streams.answer(now, own, status, message);
-            }
+            Destination::Answer(own) => self.conclude(now, own, None, message, streams),
+            Destination::Denied(own, denial) => self.conclude(now, own, Some(denial), message, streams),
             Destination::Request(own) | Destination::Related(own) => {
                 let Some(request) = self.open.get(own) else { return };
                 streams.say(now, request.stream, report(message, own, request));
             }
             Destination::Question(_) | Destination::Withdrawn(_) | Destination::Nothing => {}
         }
+    }
+
+    fn conclude(&mut self, now: Time, own: &Id, denial: Option<Denial<'_>>, message: Vec<u8>, streams: &mut Streams) {
+        let Some(request) = self.open.remove(own) else { return };
+        self.of.remove(&request.stream);
+        let (message, status) = self.answer(message, own, &request);
+        let parts = denial.map_or_else(|| head(status, Some(JSON)), refusal::denied);
+        streams.answer(now, own, parts, message);
     }
 
     /// The answer as the client expects it, and its status.
