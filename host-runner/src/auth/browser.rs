@@ -3,7 +3,7 @@
 
 use std::{
     ffi::OsString,
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
 };
 
 use mcp_proxy_options::Browser;
@@ -14,8 +14,8 @@ use crate::{note, record::Mask};
 pub(crate) fn open(how: &Browser, url: &str, server: &str, mask: &Mask) {
     let opened = match how {
         Browser::Print => None,
-        Browser::Open => opener::open_browser(url).ok(),
-        Browser::Command(words) => run(words, url, mask),
+        Browser::Open => open_system(url, mask),
+        Browser::Command(words) => run(words, url, mask).map_err(|text| note::line(&text)).ok(),
     };
     let text = match opened {
         Some(()) => format!("{server} wants you to log in: a browser opens. If it does not, open {url}"),
@@ -24,25 +24,34 @@ pub(crate) fn open(how: &Browser, url: &str, server: &str, mask: &Mask) {
     note::line(&format!("mcp-proxy: {text}"));
 }
 
-/// Starts the user's command. It must not write to the client's stdout, nor see a
-/// credential in its environment.
-fn run(words: &[String], url: &str, mask: &Mask) -> Option<()> {
-    let (program, args) = words.split_first()?;
+/// The desktop's own program; `opener` knows others, but hands down the whole environment.
+fn open_system(url: &str, mask: &Mask) -> Option<()> {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let started = if cfg!(unix) { run(&[program.to_owned()], url, mask).ok() } else { None };
+    started.or_else(|| opener::open_browser(url).ok())
+}
+
+/// Starts a program. It must not write to the client's stdout, nor keep the client's stderr
+/// open after we have ended, nor see a credential in its environment.
+fn run(words: &[String], url: &str, mask: &Mask) -> Result<(), String> {
+    let [program, args @ ..] = words else { return Err("mcp-proxy: no program".to_owned()) };
     let mut command = Command::new(program);
-    command.args(args).arg(url).stdin(Stdio::null()).stdout(Stdio::null());
+    command.args(args).arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     for name in revealing(std::env::vars_os(), mask) {
         command.env_remove(name);
     }
-    match command.spawn() {
-        Ok(mut child) => {
-            // Someone must collect the child when it ends.
-            drop(std::thread::Builder::new().name("browser".into()).spawn(move || child.wait()));
-            Some(())
-        }
-        Err(error) => {
-            note::line(&format!("mcp-proxy: --browser-command {program}: {error}"));
-            None
-        }
+    let child = command.spawn().map_err(|error| format!("mcp-proxy: {program}: {error}"))?;
+    let program = program.clone();
+    drop(std::thread::Builder::new().name("browser".into()).spawn(move || collect(child, &program)));
+    Ok(())
+}
+
+/// Waits for a child. One that ends well says nothing: a browser may have been open already.
+fn collect(mut child: Child, program: &str) {
+    match child.wait() {
+        Ok(status) if status.success() => {}
+        Ok(status) => note::line(&format!("mcp-proxy: {program} did not open the URL ({status})")),
+        Err(error) => note::line(&format!("mcp-proxy: {program}: {error}")),
     }
 }
 
