@@ -11,8 +11,8 @@ use super::{
     grant::{Refused, Tokens},
     login::Login,
     metadata::Server,
-    registration::{self, Client, Method, cut},
-    scope::OFFLINE,
+    registration::{self, Asked, Client, DEVICE_CODE, Method, cut},
+    scope::{OFFLINE, covers},
 };
 use crate::note;
 
@@ -65,7 +65,8 @@ impl Inner {
         let client = match Client::given(&self.options, server)? {
             Some(client) => client,
             None => {
-                registration::register(&self.web, server, &super::callback::redirect(0), 0, scope.as_deref()).await?
+                let asked = Asked { grant: Some(DEVICE_CODE), scope: scope.as_deref(), port: 0 };
+                registration::register(&self.web, server, asked).await?
             }
         };
         let tell = |place: &str, code: &str| {
@@ -98,13 +99,13 @@ impl Inner {
     /// earlier, if its port is still free.
     async fn client_with_callback(&self, server: &Server, scope: Option<&str>) -> Result<(Callback, Client), String> {
         let given = Client::given(&self.options, server)?;
-        let known = self.registered(server).filter(|_| given.is_none());
+        let known = self.registered(server, scope).filter(|_| given.is_none());
         let known_port = known.as_ref().and_then(|client| client.registered_for);
         let callback = self.open_callback(known_port).await?;
         let port = callback.port();
         let client = match given.or(known.filter(|_| known_port == Some(port))) {
             Some(client) => client,
-            None => registration::register(&self.web, server, &callback.url(), port, scope).await?,
+            None => registration::register(&self.web, server, Asked { grant: None, scope, port }).await?,
         };
         Ok((callback, client))
     }
@@ -121,12 +122,16 @@ impl Inner {
         }
     }
 
-    /// The client that registered at this server for an earlier login.
-    fn registered(&self, server: &Server) -> Option<Client> {
+    /// The client that registered at this server for an earlier login, if it may ask for
+    /// these scopes.
+    fn registered(&self, server: &Server, scope: Option<&str>) -> Option<Client> {
         let logins = self.store.read(&self.name).logins;
         let mut known = logins.into_iter().filter(|login| login.server.issuer == server.issuer);
         // A secret in the keychain is not worth a question.
-        let usable = |client: &Client| client.registered_for.is_some() && client.method == Method::None;
+        let may_ask =
+            |client: &Client| client.scope.as_deref().is_none_or(|own| covers(own, scope.unwrap_or_default()));
+        let usable =
+            |client: &Client| client.registered_for.is_some() && client.method == Method::None && may_ask(client);
         known.find_map(|login| Some(login.client).filter(usable))
     }
 }
@@ -213,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_request_has_pkce_and_names_the_resource() {
-        let client = Client { id: "me".into(), secret: None, method: Method::None, registered_for: None };
+        let client = Client { id: "me".into(), secret: None, method: Method::None, registered_for: None, scope: None };
         let made =
             |scope| request(&server(false), &client, "http://127.0.0.1:7/callback", "https://a.example/mcp", scope);
         let url = made(Some("a offline_access")).unwrap().url;

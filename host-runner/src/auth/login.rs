@@ -84,7 +84,8 @@ pub(crate) mod tests {
 
     pub(crate) fn login(access: &str) -> Login {
         let server = Server::by_convention(&"https://as.example".parse().unwrap());
-        let client = Client { id: "id".into(), secret: None, method: Method::None, registered_for: Some(7) };
+        let client =
+            Client { id: "id".into(), secret: None, method: Method::None, registered_for: Some(7), scope: None };
         let tokens = Tokens { access: access.into(), refresh: Some("r".into()), lifetime: None, scope: None };
         Login::new(server, "https://a.example/mcp".into(), client, Some("a b".into()), tokens)
     }

@@ -2,11 +2,12 @@
 //! that the user names, one whose metadata is a document on the web, or one that registers
 //! itself (MCP 2026-07-28, "Client Registration Approaches"; RFC 7591).
 
+use ::http::StatusCode;
 use mcp_proxy_options::AuthOptions;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::metadata::Server;
+use super::{callback, metadata::Server};
 use crate::http::Web;
 
 const NAME: &str = "mcp-proxy";
@@ -31,7 +32,23 @@ pub(crate) struct Client {
     /// It registered itself, for a callback on this port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) registered_for: Option<u16>,
+    /// The scopes that it registered with, if it named any: it may ask for no others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) scope: Option<String>,
 }
+
+/// What a client registers for.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    /// Another grant than that of a browser.
+    pub(crate) grant: Option<&'a str>,
+    pub(crate) scope: Option<&'a str>,
+    /// Where its callback listens.
+    pub(crate) port: u16,
+}
+
+/// The grant of a code that a person enters at another device (RFC 8628).
+pub(crate) const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_code";
 
 impl Client {
     /// The client that the user's options or a document on the web name.
@@ -39,10 +56,14 @@ impl Client {
         if let Some(id) = &options.client_id {
             let secret = options.client_secret.clone();
             let method = given_method(options, server)?;
-            return Ok(Some(Self { id: id.clone(), secret, method, registered_for: None }));
+            return Ok(Some(Self { id: id.clone(), secret, method, registered_for: None, scope: None }));
         }
         let document = options.client_metadata.as_ref().filter(|_| server.client_id_metadata_document_supported);
-        Ok(document.map(|url| Self { id: url.clone(), secret: None, method: Method::None, registered_for: None }))
+        let of_document = |url: &String| {
+            let (id, method) = (url.clone(), Method::None);
+            Self { id, secret: None, method, registered_for: None, scope: None }
+        };
+        Ok(document.map(of_document))
     }
 }
 
@@ -76,46 +97,45 @@ struct Registered {
     client_id: String,
     client_secret: Option<String>,
     token_endpoint_auth_method: Option<String>,
+    scope: Option<String>,
 }
 
-/// Registers a client whose callback is at `redirect` on this port.
-pub(crate) async fn register(
-    web: &Web,
-    server: &Server,
-    redirect: &str,
-    port: u16,
-    scope: Option<&str>,
-) -> Result<Client, String> {
+/// Registers a client. Some servers let a client ask only for the scopes that it registered
+/// with; others refuse to register scopes that belong to a resource.
+pub(crate) async fn register(web: &Web, server: &Server, asked: Asked<'_>) -> Result<Client, String> {
     if server.registration_endpoint.is_none() {
         let issuer = &server.issuer;
         return Err(format!("{issuer} lets no client register itself: give --oauth-client-id with an id from there"));
     }
     let endpoint = server.endpoint("registration_endpoint", server.registration_endpoint.as_deref())?;
-    let request = request(server, redirect, scope)?;
-    let (status, body) = web.post_json(&endpoint, &request).await?;
+    let mut scope = asked.scope;
+    let (mut status, mut body) = web.post_json(&endpoint, &request(server, asked)?).await?;
+    if status == StatusCode::BAD_REQUEST && scope.take().is_some() {
+        (status, body) = web.post_json(&endpoint, &request(server, Asked { scope, ..asked })?).await?;
+    }
     if !status.is_success() {
         return Err(format!("{endpoint} refused to register a client ({status}): {}", error_of(&body)));
     }
     let registered: Registered = serde_json::from_slice(&body)
         .map_err(|error| format!("{endpoint} answered the registration with something else: {error}"))?;
-    let asked = request.get("token_endpoint_auth_method").and_then(serde_json::Value::as_str).unwrap_or("none");
-    let method = registered.method(asked)?;
-    let Registered { client_id: id, client_secret: secret, .. } = registered;
-    Ok(Client { id, secret, method, registered_for: Some(port) })
+    let method = registered.method(own_method(server)?)?;
+    let Registered { client_id: id, client_secret: secret, scope: own, .. } = registered;
+    let scope = own.or(scope.map(str::to_owned));
+    Ok(Client { id, secret, method, registered_for: Some(asked.port), scope })
 }
 
-fn request(server: &Server, redirect: &str, scope: Option<&str>) -> Result<serde_json::Value, String> {
-    let grants: &[&str] =
-        if server.refreshes() { &["authorization_code", "refresh_token"] } else { &["authorization_code"] };
+fn request(server: &Server, asked: Asked<'_>) -> Result<serde_json::Value, String> {
+    let refresh = server.refreshes().then_some("refresh_token");
+    let grants: Vec<&str> = asked.grant.into_iter().chain(["authorization_code"]).chain(refresh).collect();
     let mut request = json!({
         "client_name": NAME,
         "application_type": "native",
-        "redirect_uris": [redirect],
+        "redirect_uris": [callback::redirect(asked.port)],
         "grant_types": grants,
         "response_types": ["code"],
         "token_endpoint_auth_method": own_method(server)?,
     });
-    if let (Some(scope), Some(members)) = (scope, request.as_object_mut()) {
+    if let (Some(scope), Some(members)) = (asked.scope, request.as_object_mut()) {
         members.insert("scope".to_owned(), scope.into());
     }
     Ok(request)
@@ -132,6 +152,14 @@ impl Registered {
                 "the authorization server wants `{other}` at the token endpoint, which mcp-proxy cannot do for a registered client"
             )),
         }
+    }
+}
+
+/// What a place has answered, for a person.
+pub(crate) fn answered(place: &impl std::fmt::Display, status: StatusCode, body: &[u8]) -> String {
+    match error_of(body) {
+        said if said.is_empty() => format!("{place} answered {status}"),
+        said => format!("{place} answered {status}: {said}"),
     }
 }
 
@@ -212,10 +240,24 @@ mod tests {
     }
 
     #[test]
+    fn a_client_registers_for_what_it_will_ask_for() {
+        let asked = |grant, scope| request(&server(None), Asked { grant, scope, port: 7 }).unwrap();
+        let browser = asked(None, None);
+        assert_eq!(browser["grant_types"], json!(["authorization_code", "refresh_token"]));
+        assert_eq!(browser["redirect_uris"], json!(["http://127.0.0.1:7/callback"]));
+        assert!(browser.get("scope").is_none());
+        let device = asked(Some(DEVICE_CODE), Some("a b"));
+        assert_eq!(device["grant_types"], json!([DEVICE_CODE, "authorization_code", "refresh_token"]));
+        assert_eq!(device["scope"], "a b");
+    }
+
+    #[test]
     fn a_refusal_is_shown_by_its_beginning() {
         assert_eq!(error_of(br#"{"error":"bad","error_description":"no\nway"}"#), "bad: no way");
         assert_eq!(error_of(br#"{"error":"bad"}"#), "bad");
         assert_eq!(error_of(b"<html>"), "<html>");
+        assert_eq!(answered(&"it", StatusCode::BAD_GATEWAY, b""), "it answered 502 Bad Gateway");
+        assert_eq!(answered(&"it", StatusCode::NOT_FOUND, b"no"), "it answered 404 Not Found: no");
         assert_eq!(cut(&"x".repeat(300)).chars().count(), 201);
     }
 }
