@@ -21,7 +21,7 @@ use url::form_urlencoded;
 use super::{
     assertion::Signer,
     metadata::Server,
-    registration::{Client, Method, cut, error_of},
+    registration::{Client, Method, answered, cut},
 };
 use crate::http::Web;
 
@@ -141,14 +141,13 @@ impl Asker<'_> {
         let response = self.web.send(request).await?;
         match response.status() {
             status if status.is_success() => Ok(()),
-            status => Err(format!("{endpoint} answered {status}: {}", error_of(response.body()))),
+            status => Err(answered(&endpoint, status, response.body())),
         }
     }
 
     fn oauth(&self) -> Result<Oauth, Refused> {
         let Client { id, secret, method, .. } = self.client;
-        let endpoint = self.server.endpoint("token_endpoint", self.server.token_endpoint.as_deref())?;
-        let endpoint = TokenUrl::new(endpoint.into()).map_err(|error| error.to_string())?;
+        let endpoint = TokenUrl::new(self.server.token_endpoint()?.into()).map_err(|error| error.to_string())?;
         let oauth = BasicClient::new(ClientId::new(id.clone())).set_token_uri(endpoint);
         let oauth = match method {
             Method::None | Method::PrivateKeyJwt => return Ok(oauth.set_auth_type(AuthType::RequestBody)),
@@ -202,13 +201,20 @@ impl<'c> AsyncHttpClient<'c> for Wire<'_> {
     fn call(&'c self, request: HttpRequest) -> Self::Future {
         Box::pin(async move {
             let request: Request<Full<bytes::Bytes>> = request.map(Full::from);
-            self.0
-                .send(request)
-                .await
-                .map(|response: Response<bytes::Bytes>| response.map(Into::into))
-                .map_err(Unreached)
+            let place = request.uri().clone();
+            let response: Response<bytes::Bytes> = self.0.send(request).await.map_err(Unreached)?;
+            match response.status() {
+                status if status.is_success() || is_refusal(response.body()) => Ok(response.map(Into::into)),
+                status => Err(Unreached(answered(&place, status, response.body()))),
+            }
         })
     }
+}
+
+/// Whether a body is an error in the words of OAuth (RFC 6749, section 5.2).
+fn is_refusal(body: &[u8]) -> bool {
+    let value: Option<serde_json::Value> = serde_json::from_slice(body).ok();
+    value.is_some_and(|value| value.get("error").is_some_and(serde_json::Value::is_string))
 }
 
 fn tokens<E>(response: Result<BasicTokenResponse, RequestTokenError<Unreached, E>>) -> Result<Tokens, Refused>
@@ -218,6 +224,9 @@ where
     let response = response.map_err(refused)?;
     if !matches!(response.token_type(), oauth2::basic::BasicTokenType::Bearer) {
         return Err(format!("the token is not a Bearer token but `{}`", response.token_type().as_ref()).into());
+    }
+    if HeaderValue::from_str(response.access_token().secret()).is_err() {
+        return Err("the token has characters that no header can carry".to_owned().into());
     }
     let scope = response.scopes().map(|scopes| scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(" "));
     Ok(Tokens {
@@ -236,11 +245,13 @@ fn refused<E: oauth2::ErrorResponse + std::fmt::Display>(error: RequestTokenErro
         }
         RequestTokenError::Request(Unreached(text)) => text.into(),
         // The body may hold a token.
-        RequestTokenError::Parse(error, _) => {
-            format!("the token endpoint answered with something else: {error}").into()
-        }
-        RequestTokenError::Other(text) => cut(&text).into(),
+        RequestTokenError::Parse(error, _) => something_else(&error.to_string()),
+        RequestTokenError::Other(text) => something_else(&cut(&text)),
     }
+}
+
+fn something_else(what: &str) -> Refused {
+    format!("the token endpoint answered with something else: {what}").into()
 }
 
 /// Whether a refusal, which begins with its code, means that the grant or the client is no

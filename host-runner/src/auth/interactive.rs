@@ -35,6 +35,9 @@ impl Inner {
         scope: Option<String>,
     ) -> Result<Login, String> {
         let server = &found.server;
+        // A login that cannot end well must not begin.
+        server.browser_endpoint()?;
+        server.token_endpoint()?;
         let (callback, client) = self.client_with_callback(server, scope.as_deref()).await?;
         let request = request(server, &client, &callback.url(), &resource, scope.as_deref())?;
         browser::open(&self.options.browser, &request.url, &self.name, &self.mask);
@@ -143,12 +146,7 @@ fn request(
     resource: &str,
     scope: Option<&str>,
 ) -> Result<Request, String> {
-    if !server.code_challenge_methods_supported.iter().any(|method| method == "S256") {
-        let issuer = &server.issuer;
-        return Err(format!("{issuer} does not say that it checks PKCE with S256, so a stolen code could be used"));
-    }
-    let endpoint = server.endpoint("authorization_endpoint", server.authorization_endpoint.as_deref())?;
-    let endpoint = AuthUrl::new(endpoint.into()).map_err(|error| error.to_string())?;
+    let endpoint = AuthUrl::new(server.browser_endpoint()?.into()).map_err(|error| error.to_string())?;
     let redirect = RedirectUrl::new(redirect.to_owned()).map_err(|error| error.to_string())?;
     let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
     let oauth = BasicClient::new(ClientId::new(client.id.clone())).set_auth_uri(endpoint).set_redirect_uri(redirect);

@@ -124,6 +124,20 @@ impl Server {
         Ok(url)
     }
 
+    /// Where a person logs in with a browser.
+    pub(crate) fn browser_endpoint(&self) -> Result<Url, String> {
+        if !self.code_challenge_methods_supported.iter().any(|method| method == "S256") {
+            let issuer = &self.issuer;
+            return Err(format!("{issuer} does not say that it checks PKCE with S256, so a stolen code could be used"));
+        }
+        self.endpoint("authorization_endpoint", self.authorization_endpoint.as_deref())
+    }
+
+    /// Where tokens come from.
+    pub(crate) fn token_endpoint(&self) -> Result<Url, String> {
+        self.endpoint("token_endpoint", self.token_endpoint.as_deref())
+    }
+
     /// Whether it issues refresh tokens. A server that lists no grants has at least codes.
     pub(crate) fn refreshes(&self) -> bool {
         self.grant_types_supported.is_empty() || self.grant_types_supported.iter().any(|grant| grant == "refresh_token")

@@ -361,7 +361,8 @@ impl Inner {
 
     /// Waits for the store, perhaps while another process lets the person log in.
     async fn lock_store(&self) -> Result<store::Lock, String> {
-        self.wait_for("waiting for another mcp-proxy that renews the token", self.store.lock(&self.name)).await
+        self.wait_for("waiting for another mcp-proxy, which logs in or renews the token", self.store.lock(&self.name))
+            .await
     }
 
     async fn log_in(&self, challenge: &Challenge, asked: Option<&str>, used: Option<&Token>) -> Result<Token, String> {
