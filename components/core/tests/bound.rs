@@ -4,11 +4,13 @@
 
 mod law;
 
-use law::client::ClientKind;
+use law::client::{Act, ClientKind};
 use law::flood::{FLOODS, Flood};
+use law::message::{Line, Method, Said};
 use law::record::{Record, drain};
-use law::script::{Server, script};
+use law::script::{Script, Server, Step, script};
 use law::stage::play_rounds;
+use mcp_proxy_core::{Era, KeepAlive, Transport};
 use peak_alloc::PeakAlloc;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -100,5 +102,24 @@ fn bound_law_holds_before_there_is_an_endpoint() {
             let held = flood.pour_before_an_endpoint(client, || BYTES.current_usage());
             assert!(held <= flood.bound(), "{client:?}, {flood:?}: {held} bytes");
         }
+    }
+}
+
+/// A request that the server refuses until the client has opened a URL may come again, for
+/// ten minutes. After that, nothing of it is left.
+#[test]
+fn bound_law_holds_for_requests_that_never_come_again() {
+    let _turn = alone();
+    let call = Step::Client(Act::Say(Line::Modern(1, Method::Call)));
+    let serve = [Step::Serve(0, false), Step::Serve(0, false), Step::Serve(0, false)];
+    let refuse = [Step::Question(1, Said::Urls), Step::Wait(600_000)];
+    let steps = [call].into_iter().chain(serve).chain(refuse).collect();
+    let (transport, era, keep_alive) = (Transport::StreamableHttp, Era::Legacy, KeepAlive::Off);
+    let script = Script { transport, era, server: Server::Streamable, version: "2025-11-25", keep_alive, steps };
+    for client in [ClientKind::Lines, ClientKind::Modern] {
+        let (record, ends) = play_rounds(client, &script, ROUNDS);
+        let held = held(&record, &ends);
+        assert_eq!(held.len(), ROUNDS);
+        assert!(!grows(&held), "{client:?}: bytes after each round: {held:?}");
     }
 }

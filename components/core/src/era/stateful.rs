@@ -55,8 +55,8 @@ pub(super) struct Stateful {
     open: ByNumber<RequestKey, Open>,
     parks: Timetable<RequestKey, Park>,
     by_state: BTreeMap<String, RequestKey>,
-    /// The unused states of requests that the server must get again.
-    visits: BTreeSet<String>,
+    /// The unused states of requests that the server must get again, and when they expire.
+    visits: BTreeSet<(Time, String)>,
     /// The log level that the server has: a place in [`LEVELS`].
     level: Option<usize>,
     listens: BTreeMap<RequestKey, Listen>,
@@ -573,9 +573,10 @@ impl Stateful {
     fn reply(&mut self, now: Time, key: RequestKey, mut message: Message) -> Reply {
         let Some(open) = self.open.get(&key) else { return Reply::Message(message) };
         if let Some(required) = errors::url_elicitations(message.error()).filter(|_| carries(&open.method)) {
-            let state = self.states.write(now.after(PARKED), &for_visits(&open.method), &open.params);
+            let until = now.after(PARKED);
+            let state = self.states.write(until, &for_visits(&open.method), &open.params);
             let reply = visits(required, &open.capabilities, &state);
-            self.remember_visit(state);
+            self.remember_visit(now, until, state);
             return reply;
         }
         if !message.error().is_empty() {
@@ -588,7 +589,8 @@ impl Stateful {
 
     /// Whether the server must get this request again. A state is good for that once.
     fn comes_again(&mut self, now: Time, state: &str, message: &Message) -> bool {
-        self.is_of_visits(now, state, message) && self.visits.remove(state)
+        let until = States::until(state).filter(|_| self.is_of_visits(now, state, message));
+        until.is_some_and(|until| self.visits.remove(&(until, state.to_owned())))
     }
 
     /// Whether the proxy wrote this state for such a request.
@@ -597,11 +599,12 @@ impl Stateful {
         self.states.check(now, state, &for_visits(method), &asked(message.params())).is_ok()
     }
 
-    fn remember_visit(&mut self, state: String) {
+    fn remember_visit(&mut self, now: Time, until: Time, state: String) {
+        self.visits = self.visits.split_off(&(now, String::new()));
         if self.visits.len() >= MOST_VISITS {
             self.visits.pop_first();
         }
-        self.visits.insert(state);
+        self.visits.insert((until, state));
     }
 
     /// The request that the client may continue with this state, or why there is none.
