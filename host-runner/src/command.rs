@@ -1,12 +1,13 @@
 //! The commands besides running and replaying. Each returns the exit code of the program.
 
-use mcp_proxy_options::{ClientConfig, CommandSpec, Doctor, Options, UsageError};
+use mcp_proxy_options::{ClientConfig, CommandSpec, Options, UsageError};
 use tokio::runtime;
 
 use crate::{
     auth::{self, Authorizer},
+    config,
     http::Http,
-    note,
+    manual, note,
 };
 
 /// The command line, or what it names, is wrong.
@@ -58,7 +59,7 @@ fn finish(command: impl Future<Output = Result<String, String>>) -> i32 {
         Err(error) => return failed(&error.to_string(), FAILED),
     };
     match runtime.block_on(command) {
-        Ok(text) => print(&format!("{text}\n")),
+        Ok(text) => print(format!("{text}\n").as_bytes()),
         Err(text) => failed(&text, FAILED),
     }
 }
@@ -67,32 +68,37 @@ fn usage(error: &UsageError) -> i32 {
     failed(&error.to_string(), USAGE)
 }
 
-pub fn doctor(_doctor: &Doctor) -> i32 {
-    failed("not built yet", USAGE)
+pub fn config(config: &ClientConfig) -> i32 {
+    finish(async { config::run(config) })
 }
 
-pub fn config(_config: &ClientConfig) -> i32 {
-    failed("not built yet", USAGE)
+pub fn completions(shell: &str) -> i32 {
+    match manual::completions(shell) {
+        Some(script) => print(&script),
+        None => failed(&format!("there are no completions for {shell}"), USAGE),
+    }
 }
 
-pub fn completions(_shell: &str) -> i32 {
-    failed("not built yet", USAGE)
+pub fn man(spec: &CommandSpec) -> i32 {
+    match manual::page(spec) {
+        Ok(page) => print(&page),
+        Err(error) => failed(&format!("cannot render the manual page: {error}"), FAILED),
+    }
 }
 
-pub fn man(_spec: &CommandSpec) -> i32 {
-    failed("not built yet", USAGE)
-}
-
-pub fn help(_spec: &CommandSpec) -> i32 {
-    failed("not built yet", USAGE)
+pub fn help(spec: &CommandSpec) -> i32 {
+    match manual::print_help(spec) {
+        Ok(()) => 0,
+        Err(_) => FAILED,
+    }
 }
 
 /// Writes a text to stdout.
-pub fn print(text: &str) -> i32 {
+pub fn print(text: &[u8]) -> i32 {
     use std::io::Write as _;
-    match std::io::stdout().write_all(text.as_bytes()) {
+    match std::io::stdout().write_all(text) {
         Ok(()) => 0,
-        Err(_) => 1,
+        Err(_) => FAILED,
     }
 }
 

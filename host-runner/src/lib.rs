@@ -10,6 +10,10 @@ pub mod auth;
 pub mod command;
 #[cfg(feature = "host")]
 pub mod component;
+#[cfg(feature = "host")]
+pub mod config;
+#[cfg(feature = "host")]
+pub mod doctor;
 pub mod engine;
 #[cfg(feature = "host")]
 pub mod guest;
@@ -17,6 +21,8 @@ pub mod guest;
 pub mod http;
 #[cfg(feature = "host")]
 pub mod journal;
+#[cfg(feature = "host")]
+pub mod manual;
 pub mod note;
 #[cfg(feature = "host")]
 pub mod record;

@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::exit};
 
 use host_runner::{
     command::{self, USAGE, failed},
-    component, engine,
+    component, doctor, engine,
     guest::{self, Ended, Guest, context},
     http::{Http, Offline},
     note,
@@ -13,7 +13,7 @@ use host_runner::{
     runner,
     stdio::{Output, Stderr},
 };
-use mcp_proxy_options::{Command, Options, Replay, Shell, UsageError, parse};
+use mcp_proxy_options::{Command, Doctor, Options, Replay, Shell, UsageError, parse};
 use tokio::runtime;
 use wasmtime::component::Component;
 use wasmtime_wasi::cli::InputFile;
@@ -26,7 +26,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() {
     let code = match command_line() {
-        Ok(Command::Print(text)) => command::print(&text),
+        Ok(Command::Print(text)) => command::print(text.as_bytes()),
         Ok(Command::Run(options)) => start(&options),
         Ok(Command::Replay(options)) => replay(&options),
         Ok(Command::Help(spec)) => command::help(spec),
@@ -34,7 +34,7 @@ fn main() {
         Ok(Command::Logout(options)) => command::logout(&options, &variable),
         Ok(Command::AuthStatus { json }) => command::status(json, &variable),
         Ok(Command::AuthToken(options)) => command::token(&options, &variable),
-        Ok(Command::Doctor(doctor)) => command::doctor(&doctor),
+        Ok(Command::Doctor(doctor)) => examine(&doctor),
         Ok(Command::Config(config)) => command::config(&config),
         Ok(Command::Completions(shell)) => command::completions(shell),
         Ok(Command::Man(spec)) => command::man(spec),
@@ -98,6 +98,11 @@ fn start(options: &Options) -> i32 {
         Err(error) => return failed(&error.to_string(), USAGE),
     };
     enter(options.host.component.as_deref(), |component| runner::run(component, options, http, recording))
+}
+
+fn examine(doctor: &Doctor) -> i32 {
+    let given = doctor.options.host.component.as_deref();
+    enter(given, |component| doctor::run(doctor, component, &variable))
 }
 
 fn record(path: &Path, http: &Http) -> Result<Recording, UsageError> {

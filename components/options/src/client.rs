@@ -76,11 +76,11 @@ impl ClientName {
     }
 }
 
-pub(crate) fn parse(line: Line) -> Result<ClientConfig, UsageError> {
+pub(crate) fn parse(line: &Line) -> Result<ClientConfig, UsageError> {
     let [client, url] = line.operands.as_slice() else {
         return Err(UsageError::new("write mcp-proxy config CLIENT URL"));
     };
-    check(&line, url)?;
+    check(line, url)?;
     let name = match line.value(Own::Name) {
         Some(name) => checked_name(name)?,
         None => default_name(url),
@@ -93,11 +93,22 @@ pub(crate) fn parse(line: Line) -> Result<ClientConfig, UsageError> {
     if write && client == ClientName::Generic {
         return Err(UsageError::new("generic has no file to write: drop --write, and copy the entry"));
     }
-    let variables = line.options.iter().flat_map(variables).collect();
-    let url = url.clone();
-    let args =
-        line.options.into_iter().filter(|given| !matches!(given.spec.kind, Kind::Own(_))).map(argument).collect();
-    Ok(ClientConfig { client, url, name, write, yes, force, args, variables })
+    Ok(ClientConfig { client, name, write, yes, force, ..generic(line, url) })
+}
+
+/// The entry for any client, with the options of this command line.
+pub(crate) fn generic(line: &Line, url: &str) -> ClientConfig {
+    let options = line.options.iter().filter(|given| !matches!(given.spec.kind, Kind::Own(_)));
+    ClientConfig {
+        client: ClientName::Generic,
+        url: url.to_owned(),
+        name: default_name(url),
+        write: false,
+        yes: false,
+        force: false,
+        args: options.map(argument).collect(),
+        variables: line.options.iter().flat_map(variables).collect(),
+    }
 }
 
 /// The entry would start: every variable that an option may name has some value here.
@@ -107,8 +118,8 @@ fn check(line: &Line, url: &str) -> Result<(), UsageError> {
     Draft::read(Shell::Native, env, line)?.finish(url).map(drop)
 }
 
-fn argument(given: Given) -> Argument {
-    Argument { name: given.spec.name, value: given.value, file: given.spec.takes_file() }
+fn argument(given: &Given) -> Argument {
+    Argument { name: given.spec.name, value: given.value.clone(), file: given.spec.takes_file() }
 }
 
 /// The variables that an option names.

@@ -38,6 +38,8 @@ pub enum Command {
 #[derive(Debug)]
 pub struct Doctor {
     pub options: Box<Options>,
+    /// The same options, as a client's configuration has them.
+    pub entry: ClientConfig,
     pub json: bool,
     /// Also measure what takes minutes.
     pub deep: bool,

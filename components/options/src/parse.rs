@@ -37,7 +37,7 @@ pub fn parse(shell: Shell, args: impl IntoIterator<Item = String>, env: Env<'_>)
         Key::Doctor => options(&line).map(|options| Command::Doctor(doctor(options, &line))),
         Key::AuthToken => options(&line).map(Command::AuthToken),
         Key::AuthStatus => Ok(Command::AuthStatus { json: line.has(Own::Json) }),
-        Key::Config => client::parse(line).map(Command::Config),
+        Key::Config => client::parse(&line).map(Command::Config),
         Key::Completions => completions(&line).map(Command::Completions),
         Key::Man => command::described(&line.operands).map(Command::Man),
         Key::Help => command::described(&line.operands).map(Command::Help),
@@ -52,7 +52,8 @@ fn options(shell: Shell, line: &Line, env: Env<'_>) -> Result<Options, UsageErro
 }
 
 fn doctor(options: Box<Options>, line: &Line) -> Doctor {
-    Doctor { options, json: line.has(Own::Json), deep: line.has(Own::Deep) }
+    let entry = client::generic(line, &options.url);
+    Doctor { options, entry, json: line.has(Own::Json), deep: line.has(Own::Deep) }
 }
 
 fn able_to_log_in(options: Box<Options>) -> Result<Box<Options>, UsageError> {
