@@ -27,14 +27,18 @@ struct Queue {
 }
 
 /// Writes one line and ignores a closed stderr. Some of the text comes from a peer, such
-/// as the names in a certificate, so this escapes control characters.
+/// as the names in a certificate.
 pub fn line(text: &str) {
+    write(format!("{}\n", escaped(text)).as_bytes());
+}
+
+/// The text without control characters, which could steer a terminal.
+pub fn escaped(text: &str) -> String {
     let shown = |letter: char| match letter.is_control() {
         true => letter.escape_default().to_string(),
         false => letter.to_string(),
     };
-    let text: String = text.chars().map(shown).collect();
-    write(format!("{text}\n").as_bytes());
+    text.chars().map(shown).collect()
 }
 
 /// A tagged line. Leaves out a repeat of the last one, since a component that retries would

@@ -12,6 +12,7 @@ mod callback;
 mod challenge;
 pub mod command;
 mod discovery;
+mod examine;
 mod grant;
 mod interactive;
 mod login;
@@ -34,11 +35,11 @@ use ::http::{HeaderMap, HeaderValue, StatusCode};
 use mcp_proxy_options::{AuthOptions, Grant, UsageError};
 use url::Url;
 
-pub use self::wait::Wait;
 use self::{
     assertion::Signer, challenge::Challenge, discovery::Found, grant::Asker, login::Login, metadata::Resource,
     store::Store,
 };
+pub use self::{examine::Examined, wait::Wait};
 use crate::{http::Web, note, record::Mask, stdio::lock};
 
 /// After a login that failed, nobody is asked again for this long.
@@ -65,6 +66,8 @@ struct Inner {
     turn: tokio::sync::Mutex<Turn>,
     /// Whether a person waits for an answer.
     asked: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
+    /// Somebody else says why there is no token.
+    silent: AtomicBool,
     /// Tells the component while a person is waited for.
     wait: OnceLock<Wait>,
 }
@@ -142,6 +145,7 @@ impl Authorizer {
             current: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
             asked: OnceLock::new(),
+            silent: AtomicBool::new(false),
             wait: OnceLock::new(),
         }))))
     }
@@ -151,6 +155,12 @@ impl Authorizer {
     pub fn serve(&self, asked: impl Fn() -> bool + Send + Sync + 'static, wait: Wait) {
         drop(self.0.asked.set(Box::new(asked)));
         drop(self.0.wait.set(wait));
+    }
+
+    /// Uses and renews a token that is there, but asks nobody and says nothing.
+    pub fn only_look(&self) {
+        drop(self.0.asked.set(Box::new(|| false)));
+        self.0.silent.store(true, Ordering::Relaxed);
     }
 
     /// The token for the next request, if one is known. Renews it before it expires.
@@ -283,7 +293,9 @@ impl Inner {
             Ok(Some(token)) => Decision::Again(token),
             Ok(None) => Decision::Leave(None),
             Err(text) => {
-                note::http(&text);
+                if !self.silent.load(Ordering::Relaxed) {
+                    note::http(&text);
+                }
                 Decision::Leave(Some(text))
             }
         }

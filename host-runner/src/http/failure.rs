@@ -40,6 +40,15 @@ pub(super) fn of_exchange(uri: &Uri, via: Option<&Way>, error: &legacy::Error) -
 /// Why there is no response, in words.
 pub(super) fn of_exchange_in_words(uri: &Uri, via: Option<&Way>, error: &legacy::Error) -> String {
     let (_, cause) = if error.is_connect() { of_connect(error) } else { of_sent(error) };
+    in_words(uri, via, cause)
+}
+
+/// Why there is no connection, in words.
+pub(super) fn of_dialing_in_words(uri: &Uri, via: Option<&Way>, error: &(dyn StdError + 'static)) -> String {
+    in_words(uri, via, of_connect(error).1)
+}
+
+fn in_words(uri: &Uri, via: Option<&Way>, cause: Option<String>) -> String {
     let host = uri.authority().map_or("?", |authority| authority.as_str());
     let via = via.map_or_else(String::new, |way| format!(" through the proxy {}", way.address()));
     words(&format!("no answer from {host}{via}: {}", cause.unwrap_or_else(|| "the connection broke".to_owned())))

@@ -12,12 +12,14 @@ mod descriptors;
 mod dial;
 mod failure;
 mod hop;
+mod link;
 mod offline;
 mod policy;
 mod pool;
 mod proxy;
 mod tls;
 mod trust;
+mod watch;
 mod web;
 
 use std::{convert::Infallible, future::ready, sync::Arc, time::Duration};
@@ -32,8 +34,6 @@ use hyper_util::client::legacy::{self, Client};
 use mcp_proxy_options::{Options, UsageError};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
-pub use self::offline::Offline;
-pub use self::web::Web;
 use self::{
     body::Repeatable,
     credential::Credentials,
@@ -41,6 +41,11 @@ use self::{
     policy::{Policy, Verdict},
     pool::{Pool, Usage},
     proxy::Proxies,
+};
+pub use self::{
+    offline::Offline,
+    watch::{Exchange, Outcome, Watch},
+    web::Web,
 };
 use crate::{
     auth::{Authorizer, Decision},

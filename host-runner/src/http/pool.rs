@@ -48,6 +48,10 @@ impl Pool {
         Self { dialer, client, usage }
     }
 
+    pub(super) fn dialer(&self) -> Dialer {
+        self.dialer.clone()
+    }
+
     /// The client for a request to `uri`, without connections that are too old.
     pub(super) fn client(&mut self, uri: &Uri) -> (&Client<Dialer, WasiBody>, Arc<Usage>) {
         if self.usage.is_stale(uri) {
