@@ -127,6 +127,7 @@ fn http_transport(from: machine::HttpTransport) -> Result<HttpTransport, machine
         heartbeat: Duration::from_millis(from.heartbeat),
         patience: Duration::from_millis(from.patience),
         recovers: from.recovers,
+        challenges: from.challenges,
         states: from.states,
         resumed: from.resumed.map(|known| Snapshot {
             initialize: known.initialize.into(),

@@ -62,6 +62,7 @@ fn http_transport(client: &HttpTransport) -> machine::HttpTransport {
         heartbeat,
         patience,
         recovers,
+        challenges,
         states,
         resumed,
         // Only a shell with many machines for one server has these: the WIT has none.
@@ -79,6 +80,7 @@ fn http_transport(client: &HttpTransport) -> machine::HttpTransport {
         heartbeat: millis(*heartbeat),
         patience: millis(*patience),
         recovers: *recovers,
+        challenges: *challenges,
         states: states.clone(),
         resumed: resumed.as_ref().map(snapshot),
     }

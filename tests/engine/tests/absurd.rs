@@ -307,6 +307,7 @@ fn create(instance: &mut Instance, dice: &mut Dice) -> Proxy {
         heartbeat: time(),
         patience: time(),
         recovers: time() > 30_000,
+        challenges: time() > 30_000,
         states: String::new(),
         resumed: None,
     };
