@@ -7,6 +7,7 @@
 use crate::answer;
 use crate::known::Known;
 use crate::learned;
+use crate::metadata;
 use crate::opening;
 use crate::page;
 use crate::place::Place;
@@ -126,11 +127,14 @@ fn answer_now(request: &Request, env: &Env) -> Result<Answer> {
             let way = Way { env, settings, name: upstream };
             Ok(Answer::Promised(forward(&way, &asked, request, place, None, known)))
         }
-        Verdict::Stranger | Verdict::TooLong | Verdict::Open { .. } => Ok(Answer::Later(seen)),
+        Verdict::Describe { .. } | Verdict::Stranger { .. } | Verdict::TooLong | Verdict::Open { .. } => {
+            Ok(Answer::Later(seen))
+        }
     }
 }
 
-/// Answers a request that names no session, is too long, or comes from a stranger.
+/// Answers a request that names no session, is too long, comes from a stranger, or asks for
+/// metadata.
 async fn answer_later(seen: &str, request: &Request, env: &Env) -> Result<JsValue> {
     let (asked, read) = (Asked::new(seen), settings::current(env));
     let settings = match &*read {
@@ -139,8 +143,9 @@ async fn answer_later(seen: &str, request: &Request, env: &Env) -> Result<JsValu
     };
     let refusal = match settings.edge.judge(&asked.head) {
         Verdict::Open { upstream: name } => return open(&Way { env, settings, name }, &asked, request).await,
-        Verdict::Stranger if limited(request, env).await => Refusal::TooManyAttempts,
-        Verdict::Stranger => Refusal::Unauthorized,
+        Verdict::Describe { upstream: name } => return metadata::answer(&Way { env, settings, name }, &asked).await,
+        Verdict::Stranger { .. } if limited(request, env).await => Refusal::TooManyAttempts,
+        Verdict::Stranger { upstream } => Refusal::Unauthorized(asked.head.resource(upstream).challenge()),
         Verdict::TooLong => {
             JsFuture::from(platform::drain(request.body().as_ref())).await?;
             answer::too_long(settings.edge.max_body)
@@ -222,7 +227,11 @@ fn warning(refusal: &Refusal) -> Option<&'static str> {
         Some("the Origin of a request is not in ALLOWED_ORIGINS")
     } else if *refusal == Refusal::Host {
         Some("the Host of a request is not in ALLOWED_HOSTS")
-    } else if *refusal == Refusal::Unauthorized {
+    } else if *refusal == Refusal::NoMetadata {
+        Some("the server has no metadata that say who issues tokens for it (AUTHORIZATION_SERVERS)")
+    } else if *refusal == Refusal::MetadataFailed {
+        Some("the server did not answer when it was asked for its metadata")
+    } else if matches!(refusal, Refusal::Unauthorized(_)) {
         Some("a request came without the credentials that it needs")
     } else if *refusal == answer::too_many_sessions() {
         Some("a client has too many sessions open (MAX_SESSIONS)")
@@ -242,8 +251,10 @@ pub(crate) fn forward(
     known: Known<'_>,
 ) -> Promise {
     let (access, authorization) = (&way.settings.edge.access, asked.head.authorization);
+    let metadata = if access.is_forwarded() { asked.head.resource(way.name).metadata() } else { String::new() };
     let known = Known {
         upstream: way.name,
+        metadata: &metadata,
         principal: &access.principal(authorization),
         credentials: access.forwarded(authorization).unwrap_or_default(),
         ..known

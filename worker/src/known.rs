@@ -44,6 +44,8 @@ pub(crate) struct Known<'a> {
     pub(crate) server: &'a str,
     /// The headers that repeat arguments of a tool, as the platform script writes them.
     pub(crate) mirrored: &'a str,
+    /// The URL of the endpoint's metadata, if the server gets the client's own credentials.
+    pub(crate) metadata: &'a str,
 }
 
 /// How an object serves a request without a session.
@@ -72,10 +74,10 @@ impl Stateless {
 impl<'a> Known<'a> {
     /// Replaces tabs with spaces: in a header value a tab means no more than a space.
     pub(crate) fn write(&self) -> String {
-        let Self { length, upstream, principal, origin, credentials, client, stateless, passed, server, mirrored } =
-            self;
+        let Self { length, upstream, principal, origin, credentials, client, stateless, .. } = self;
+        let Self { passed, server, mirrored, metadata, .. } = self;
         let known = [length, upstream, principal, origin, credentials, client, stateless];
-        let values = known.into_iter().chain(passed).chain([server, mirrored]);
+        let values = known.into_iter().chain(passed).chain([server, mirrored, metadata]);
         values
             .map(|value| if value.contains('\t') { value.replace('\t', " ").into() } else { Cow::from(*value) })
             .collect::<Vec<_>>()
@@ -96,6 +98,7 @@ impl<'a> Known<'a> {
             passed: std::array::from_fn(|_| next()),
             server: next(),
             mirrored: next(),
+            metadata: next(),
         }
     }
 

@@ -12,6 +12,7 @@ mod known;
 mod learned;
 mod lines;
 mod machine;
+mod metadata;
 mod opening;
 mod outlet;
 mod page;

@@ -2,16 +2,20 @@
 //! together: as a single body if it is complete, otherwise as a stream that continues
 //! while the client reads.
 
+use crate::known::Known;
 use crate::lines;
 use crate::platform::{Pipe, Traffic};
 use http::response::Parts;
 use http::{HeaderMap, StatusCode};
-use mcp_proxy_edge::cors;
+use mcp_proxy_edge::{challenge, cors};
 
 #[derive(Debug)]
 pub(crate) struct Outlet {
     /// The origin of the page that may read the response.
     origin: Option<String>,
+    /// The URL of the endpoint's metadata; empty if the server does not get the client's own
+    /// credentials.
+    metadata: String,
     head: Option<Parts>,
     way: Way,
 }
@@ -34,11 +38,15 @@ enum End {
 }
 
 impl Outlet {
-    pub(crate) fn new(origin: Option<String>) -> Self {
-        Self { origin, head: None, way: Way::Held(Vec::new(), None) }
+    pub(crate) fn new(known: &Known<'_>) -> Self {
+        let (origin, metadata) = (known.origin().map(str::to_owned), known.metadata.to_owned());
+        Self { origin, metadata, head: None, way: Way::Held(Vec::new(), None) }
     }
 
-    pub(crate) fn respond(&mut self, parts: Parts) {
+    pub(crate) fn respond(&mut self, mut parts: Parts) {
+        if !self.metadata.is_empty() {
+            challenge::replace(parts.status, &mut parts.headers, &self.metadata);
+        }
         self.head = Some(parts);
     }
 

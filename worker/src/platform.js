@@ -201,6 +201,35 @@ async function counted(stream, limit, pieces) {
   return drain(stream);
 }
 
+/** How long a server may take to answer with a document. */
+const LOOK_UP_MS = 5_000;
+
+/**
+ * The document at this URL, as bytes; where there is none of at most so many bytes, the status of the
+ * answer, or 0 if none came in time. A redirect is an answer like any other, so nobody else is asked.
+ */
+export async function lookUp(url, limit) {
+  const headers = { accept: "application/json" };
+  try {
+    const response = await fetch(url, { headers, redirect: "manual", signal: AbortSignal.timeout(LOOK_UP_MS) });
+    if (response.status === 200) return await upTo(response.body, limit);
+    await response.body?.cancel();
+    return response.status;
+  } catch {
+    return 0;
+  }
+}
+
+/** A stream of at most so many bytes; no bytes if it is longer. */
+async function upTo(stream, limit) {
+  const pieces = [];
+  for await (const piece of stream ?? []) {
+    pieces.push(piece);
+    if ((limit -= piece.length) < 0) return new Uint8Array();
+  }
+  return new Uint8Array(await new Blob(pieces).arrayBuffer());
+}
+
 /** Reads on for a while: a client that is still sending would rather see a broken connection than an answer. */
 export async function drain(stream) {
   let left = 16 * 1024 * 1024;

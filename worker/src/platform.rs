@@ -84,6 +84,11 @@ extern "C" {
     /// or with nothing if it is longer than the limit.
     pub(crate) fn read(request: &Request, limit: f64, length: f64) -> Promise;
 
+    /// Asks a server for a document. Resolves with the bytes if there is one of at most this
+    /// length, else with the status, or with 0 if no answer came in time.
+    #[wasm_bindgen(js_name = lookUp)]
+    pub(crate) fn look_up(url: &str, limit: f64) -> Promise;
+
     /// Reads and discards a body for a while.
     pub(crate) fn drain(body: Option<&ReadableStream>) -> Promise;
 

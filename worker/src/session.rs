@@ -7,6 +7,7 @@ use crate::keep::{self, Kept, Signer};
 use crate::known::{Known, Stateless};
 use crate::learned;
 use crate::machine::More;
+use crate::outlet::Outlet;
 use crate::place::Place;
 use crate::platform::{self, Asked};
 use crate::settings::{self, Settings};
@@ -126,7 +127,7 @@ impl Desk {
         let mut parts = http::Request::new(()).into_parts().0;
         parts.method = Method::from_bytes(method.as_bytes()).unwrap_or_default();
         parts.headers = known.headers();
-        self.shell.ask(id, parts, body, known.origin().map(str::to_owned));
+        self.shell.ask(id, parts, body, Outlet::new(known));
     }
 
     /// The longest body of a request.
@@ -304,6 +305,7 @@ fn config(settings: &Settings, known: &Known<'_>, session: &str, kept: Option<&K
         heartbeat: limits.heartbeat,
         patience: limits.patience,
         recovers: settings.recovers,
+        challenges: settings.edge.access.is_forwarded() && !known.metadata.is_empty(),
         resumed: kept.map(Kept::snapshot),
         found: learned::read(known.server),
         ..HttpTransport::new(HeaderValue::from_str(session).ok()?)

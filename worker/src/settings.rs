@@ -6,7 +6,7 @@
 use crate::platform;
 use http::{HeaderValue, header::AUTHORIZATION};
 use mcp_proxy_core::{Config, Era, KeepAlive, Transport};
-use mcp_proxy_edge::{Access, Edge, OriginPolicy};
+use mcp_proxy_edge::{Access, Edge, OriginPolicy, resource};
 use serde_json::{Map, Value};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -95,10 +95,12 @@ impl Settings {
         let variables = serde_json::from_str(variables).unwrap_or_default();
         let mut reader = Reader { variables, problems: Vec::new() };
         let access = reader.access();
+        let issuers = reader.issuers(access.as_ref());
         let event = reader.size("MAX_EVENT_BYTES", 8 << 20, 1);
         let settings = Self {
             edge: Edge {
                 upstreams: reader.upstreams(event),
+                issuers,
                 access: access.unwrap_or(Access::Public),
                 origins: OriginPolicy::new(reader.origins(), reader.hosts()),
                 // No message is longer than the longest of the server.
@@ -210,6 +212,26 @@ impl Reader {
         None
     }
 
+    /// The authorization servers whose tokens open the Worker.
+    fn issuers(&mut self, access: Option<&Access>) -> Vec<String> {
+        let text = self.text("AUTHORIZATION_SERVERS").unwrap_or_default();
+        let items = text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned);
+        let (good, bad): (Vec<_>, Vec<_>) = items.partition(|item| resource::is_issuer(item));
+        if !bad.is_empty() {
+            let such_as = "https://login.example";
+            self.problems
+                .push(format!("AUTHORIZATION_SERVERS must be a list, with commas, of what looks like {such_as}."));
+        }
+        if access == Some(&Access::Public) && !good.is_empty() {
+            self.problems.push(
+                "AUTHORIZATION_SERVERS needs FRONT_TOKEN or FORWARD_AUTHORIZATION: with PUBLIC=1 alone nobody needs \
+                 a token."
+                    .to_owned(),
+            );
+        }
+        good
+    }
+
     fn upstreams(&mut self, event: usize) -> BTreeMap<String, Config> {
         let named = match (self.text("UPSTREAM_URL"), self.named()) {
             (Some(url), None) => BTreeMap::from([(String::new(), url)]),
@@ -223,6 +245,13 @@ impl Reader {
                 BTreeMap::new()
             }
         };
+        if named.len() > 1 && self.switch("FORWARD_AUTHORIZATION", false) {
+            self.problems.push(
+                "FORWARD_AUTHORIZATION is for one server: with several in UPSTREAMS, a client's token could reach a \
+                 server that it is not meant for."
+                    .to_owned(),
+            );
+        }
         if named.keys().any(|name| !name.is_empty()) && self.text(SECRET).is_some() {
             self.problems
                 .push(format!("{SECRET} is for UPSTREAM_URL; each of UPSTREAMS has its own, {SECRET}_<NAME>."));

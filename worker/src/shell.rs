@@ -214,11 +214,11 @@ impl Shell {
     }
 
     /// Passes a client's request to the machine.
-    pub(crate) fn ask(self: &Rc<Self>, id: u32, parts: request::Parts, body: Vec<u8>, origin: Option<String>) {
+    pub(crate) fn ask(self: &Rc<Self>, id: u32, parts: request::Parts, body: Vec<u8>, outlet: Outlet) {
         self.asked.set(now());
         let id = ExchangeId(u64::from(id));
         if let Some(machine) = self.machine.borrow_mut().as_mut() {
-            machine.owe(id, Outlet::new(origin));
+            machine.owe(id, outlet);
         }
         self.tell(Input::Request(id, parts, body.into()));
     }

@@ -31,6 +31,12 @@ impl Access {
         }
     }
 
+    /// Whether the server gets the client's own credentials.
+    #[must_use]
+    pub fn is_forwarded(&self) -> bool {
+        matches!(self, Self::Forwarded { .. })
+    }
+
     /// The credentials that the server gets, if it gets those of the client.
     #[must_use]
     pub fn forwarded<'a>(&self, authorization: Option<&'a str>) -> Option<&'a str> {

@@ -2,6 +2,8 @@
 //! endpoint of the server of that name. Nothing is decoded: a name matches byte
 //! for byte or not at all.
 
+use crate::resource::WELL_KNOWN;
+
 /// The path of the endpoint of this server.
 #[must_use]
 pub fn path_of(name: &str) -> String {
@@ -12,6 +14,23 @@ pub fn path_of(name: &str) -> String {
 pub(crate) fn name(path: &str) -> Option<&str> {
     let name = path.strip_suffix("/mcp")?;
     if name.is_empty() { Some("") } else { name.strip_prefix('/').filter(|name| !name.is_empty()) }
+}
+
+/// Whose metadata are at this path: those of the server of this name, or at the root.
+pub(crate) fn described(path: &str) -> Option<Described<'_>> {
+    match path.strip_prefix(WELL_KNOWN)? {
+        "" => Some(Described::Root),
+        endpoint => name(endpoint).map(Described::Named),
+    }
+}
+
+/// What metadata describe.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Described<'a> {
+    /// The only server there is.
+    Root,
+    /// The server of this name.
+    Named(&'a str),
 }
 
 /// The path of an absolute URL, without query and fragment.
@@ -43,6 +62,22 @@ mod tests {
             ("/MCP", None),
         ] {
             assert_eq!(name(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn metadata_are_before_the_path_of_their_endpoint() {
+        for (path, expected) in [
+            ("/.well-known/oauth-protected-resource", Some(Described::Root)),
+            ("/.well-known/oauth-protected-resource/mcp", Some(Described::Named(""))),
+            ("/.well-known/oauth-protected-resource/docs/mcp", Some(Described::Named("docs"))),
+            ("/.well-known/oauth-protected-resource/", None),
+            ("/.well-known/oauth-protected-resource/docs", None),
+            ("/.well-known/oauth-protected-resourcedocs/mcp", None),
+            ("/.well-known/oauth-authorization-server", None),
+            ("/mcp", None),
+        ] {
+            assert_eq!(described(path), expected, "{path}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! What an HTTP front decides about a request before a machine sees it: which
 //! server it is for, whether its origin, host and credentials may come in, which
-//! session it names, and what a refusal looks like.
+//! session it names, what a refusal looks like, and what clients learn about tokens.
 //!
 //! Everything here is pure. A shell reads a [`Request`], asks [`Edge::judge`],
 //! and carries the [`Verdict`] out. Rate limits, counts of sessions and the
@@ -10,12 +10,14 @@
 #![forbid(unsafe_code)]
 
 mod access;
+pub mod challenge;
 mod client;
 pub mod cors;
 mod endpoint;
 mod origin;
 mod refusal;
 mod request;
+pub mod resource;
 pub mod session_id;
 mod verdict;
 

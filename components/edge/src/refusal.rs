@@ -15,6 +15,8 @@ const INTERNAL_ERROR: i32 = -32603;
 
 const BAD_AUTHORIZATION: &str =
     "the Authorization header has control characters in it, or others that are not printable ASCII";
+const NO_METADATA: &str = "it is not known who issues tokens for this endpoint";
+const METADATA_FAILED: &str = "the server did not say who issues tokens for it; try again later";
 const NOT_OPENED: &str = "the session could not be opened; try again";
 const RESTARTED: &str = "the session was restarted; whether the request was carried out is not known";
 const TOO_MANY_ATTEMPTS: &str = "too many requests without the credentials that they need; try again later";
@@ -31,12 +33,16 @@ pub enum Refusal {
     Origin,
     /// It was sent to a name that is not ours.
     Host,
-    /// Its credentials are missing or wrong.
-    Unauthorized,
+    /// Its credentials are missing or wrong. The text is the challenge.
+    Unauthorized(String),
     /// The same, once too often.
     TooManyAttempts,
     /// Its credentials cannot be forwarded.
     BadAuthorization,
+    /// Nobody says who issues the tokens for this endpoint.
+    NoMetadata,
+    /// The server did not say it when it was asked.
+    MetadataFailed,
     /// MCP does not use this method.
     BadMethod,
     /// It must name a session, and does not.
@@ -91,9 +97,11 @@ impl Refusal {
             Self::NoEndpoint => (Http::NOT_FOUND, SERVER_ERROR, "there is no MCP endpoint at this path".into()),
             Self::Origin => (Http::FORBIDDEN, SERVER_ERROR, "the Origin of this request is not allowed here".into()),
             Self::Host => (Http::FORBIDDEN, SERVER_ERROR, "the Host of this request is not allowed here".into()),
-            Self::Unauthorized => (Http::UNAUTHORIZED, SERVER_ERROR, "this endpoint wants a bearer token".into()),
+            Self::Unauthorized(_) => (Http::UNAUTHORIZED, SERVER_ERROR, "this endpoint wants a bearer token".into()),
             Self::TooManyAttempts => (Http::TOO_MANY_REQUESTS, SERVER_ERROR, TOO_MANY_ATTEMPTS.into()),
             Self::BadAuthorization => (Http::BAD_REQUEST, INVALID_REQUEST, BAD_AUTHORIZATION.into()),
+            Self::NoMetadata => (Http::NOT_FOUND, SERVER_ERROR, NO_METADATA.into()),
+            Self::MetadataFailed => (Http::BAD_GATEWAY, SERVER_ERROR, METADATA_FAILED.into()),
             Self::BadMethod => {
                 (Http::METHOD_NOT_ALLOWED, INVALID_REQUEST, "only GET, POST and DELETE are for MCP".into())
             }
@@ -120,8 +128,8 @@ impl Refusal {
 
     /// The header that the status asks for.
     fn header(&self) -> Option<(HeaderName, HeaderValue)> {
-        if *self == Self::Unauthorized {
-            Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")))
+        if let Self::Unauthorized(challenge) = self {
+            Some((WWW_AUTHENTICATE, HeaderValue::from_str(challenge).ok()?))
         } else if *self == Self::BadMethod {
             Some((ALLOW, cors::METHODS))
         } else if *self == Self::Restarted {
@@ -167,7 +175,9 @@ mod tests {
             (Refusal::NoEndpoint, 404, -32000, None, false),
             (Refusal::Origin, 403, -32000, None, false),
             (Refusal::Host, 403, -32000, None, false),
-            (Refusal::Unauthorized, 401, -32000, Some("www-authenticate: Bearer"), true),
+            (Refusal::Unauthorized("Bearer a=b".to_owned()), 401, -32000, Some("www-authenticate: Bearer a=b"), true),
+            (Refusal::NoMetadata, 404, -32000, None, true),
+            (Refusal::MetadataFailed, 502, -32000, None, true),
             (Refusal::TooManyAttempts, 429, -32000, None, true),
             (Refusal::BadAuthorization, 400, -32600, None, true),
             (Refusal::BadMethod, 405, -32600, Some("allow: GET, POST, DELETE, OPTIONS"), true),

@@ -2,6 +2,7 @@
 //! them; nothing here trusts them.
 
 use crate::endpoint;
+use crate::resource::Resource;
 use http::Method;
 use url::Url;
 
@@ -50,6 +51,12 @@ impl<'a> Request<'a> {
     #[must_use]
     pub fn path(&self) -> &'a str {
         endpoint::path(self.url)
+    }
+
+    /// The endpoint of the server of this name, as the sender of this request knows it.
+    #[must_use]
+    pub fn resource(&self, name: &str) -> Resource {
+        Resource::new(self.url, name)
     }
 
     /// How many bytes the client announces, if that is a number.

@@ -4,10 +4,11 @@
 //! sender may come in.
 
 use crate::access::Access;
-use crate::endpoint;
+use crate::endpoint::{self, Described};
 use crate::origin::OriginPolicy;
 use crate::refusal::Refusal;
 use crate::request::Request;
+use crate::resource::Issuers;
 use crate::session_id;
 use http::Method;
 use std::collections::BTreeMap;
@@ -21,6 +22,8 @@ pub struct Edge<U> {
     pub access: Access,
     /// The origins and hosts that may.
     pub origins: OriginPolicy,
+    /// The authorization servers that the settings name.
+    pub issuers: Vec<String>,
     /// The longest body of a request, in bytes.
     pub max_body: usize,
 }
@@ -32,9 +35,18 @@ pub enum Verdict<'a> {
     Refuse(Refusal),
     /// Answer with [`cors::preflight`](crate::cors::preflight).
     Preflight,
+    /// It asks for the metadata of this server's endpoint: those of [`Edge::issuers`], or
+    /// else the server's own.
+    Describe {
+        /// The name of the server.
+        upstream: &'a str,
+    },
     /// Its credentials are missing or wrong. Count the attempt, then refuse it:
     /// [`Refusal::Unauthorized`], or [`Refusal::TooManyAttempts`].
-    Stranger,
+    Stranger {
+        /// The name of the server.
+        upstream: &'a str,
+    },
     /// Its body is too long: read some of it, so that the client sees the
     /// answer, then refuse it with [`Refusal::TooLong`].
     TooLong,
@@ -53,19 +65,30 @@ pub enum Verdict<'a> {
     },
 }
 
+/// What a path leads to: the endpoint of a server, or its metadata.
+#[derive(Debug, Clone, Copy)]
+enum Target<'a> {
+    Endpoint(&'a str),
+    Metadata(&'a str),
+}
+
 impl<U> Edge<U> {
     /// Decides about a request.
     #[must_use]
-    pub fn judge<'a>(&self, request: &Request<'a>) -> Verdict<'a> {
-        let upstream = match self.enter(request) {
-            Ok(upstream) => upstream,
+    pub fn judge<'a>(&'a self, request: &Request<'a>) -> Verdict<'a> {
+        let target = match self.enter(request) {
+            Ok(target) => target,
             Err(refusal) => return Verdict::Refuse(refusal),
         };
         if request.method == Method::OPTIONS {
             return Verdict::Preflight;
         }
+        let upstream = match target {
+            Target::Endpoint(upstream) => upstream,
+            Target::Metadata(upstream) => return Verdict::Describe { upstream },
+        };
         if !self.access.admits(request.authorization) {
-            return Verdict::Stranger;
+            return Verdict::Stranger { upstream };
         }
         if let Err(refusal) = self.check(request) {
             return Verdict::Refuse(refusal);
@@ -80,12 +103,37 @@ impl<U> Edge<U> {
         }
     }
 
-    /// The server that a request is for, if its origin and host may come in.
-    fn enter<'a>(&self, request: &Request<'a>) -> Result<&'a str, Refusal> {
-        let name = endpoint::name(request.path()).filter(|name| self.upstreams.contains_key(*name));
-        let name = name.ok_or(Refusal::NoEndpoint)?;
+    /// Who issues the tokens for our endpoints, if that does not depend on the server. A
+    /// token of the operator has no issuer, unless the settings name one.
+    #[must_use]
+    pub fn issuers(&self) -> Option<Issuers> {
+        let known = || Issuers { servers: self.issuers.clone(), scopes: Vec::new() };
+        match self.access {
+            Access::Public => None,
+            Access::Token(_) => Some(known()),
+            Access::Forwarded { .. } => (!self.issuers.is_empty()).then(known),
+        }
+    }
+
+    /// What a request is for, if its origin and host may come in.
+    fn enter<'a>(&'a self, request: &Request<'a>) -> Result<Target<'a>, Refusal> {
+        let known = |name: &&str| self.upstreams.contains_key(*name);
+        let endpoint = endpoint::name(request.path()).filter(known).map(Target::Endpoint);
+        let target = endpoint.or_else(|| self.described(request).filter(known).map(Target::Metadata));
+        let target = target.ok_or(Refusal::NoEndpoint)?;
         self.origins.admit(request.origin, request.host, &request.own_origin())?;
-        Ok(name)
+        Ok(target)
+    }
+
+    /// The server whose metadata a request asks for. Those at the root describe the only
+    /// server. Where everybody may come in, there are no tokens to describe.
+    fn described<'a>(&'a self, request: &Request<'a>) -> Option<&'a str> {
+        let reads = [Method::GET, Method::HEAD, Method::OPTIONS].contains(&request.method);
+        match endpoint::described(request.path()).filter(|_| reads && self.access != Access::Public)? {
+            Described::Named(name) => Some(name),
+            Described::Root if self.upstreams.len() == 1 => self.upstreams.keys().next().map(String::as_str),
+            Described::Root => None,
+        }
     }
 
     /// Checks the head of a request whose credentials may come in.
@@ -126,6 +174,7 @@ mod tests {
             upstreams: BTreeMap::from([(String::new(), ()), ("docs".to_owned(), ())]),
             access,
             origins: OriginPolicy::new(vec!["https://app.example".to_owned()], Vec::new()),
+            issuers: Vec::new(),
             max_body: 100,
         }
     }
@@ -153,9 +202,12 @@ mod tests {
             (Request { method: Method::OPTIONS, authorization: None, ..POST }, Verdict::Preflight),
             (Request { method: Method::OPTIONS, origin: Some("https://evil"), ..POST }, refuse(Refusal::Origin)),
             // A stranger learns nothing of methods, lengths and sessions.
-            (Request { authorization: None, method: Method::PUT, ..POST }, Verdict::Stranger),
-            (Request { authorization: Some("Bearer else"), content_length: Some("101"), ..POST }, Verdict::Stranger),
-            (Request { authorization: None, session: Some("a.b"), ..POST }, Verdict::Stranger),
+            (Request { authorization: None, method: Method::PUT, ..POST }, Verdict::Stranger { upstream: "" }),
+            (
+                Request { authorization: Some("Bearer else"), content_length: Some("101"), ..POST },
+                Verdict::Stranger { upstream: "" },
+            ),
+            (Request { authorization: None, session: Some("a.b"), ..POST }, Verdict::Stranger { upstream: "" }),
             (Request { method: Method::PUT, ..POST }, refuse(Refusal::BadMethod)),
             (Request { method: Method::HEAD, ..POST }, refuse(Refusal::BadMethod)),
             (Request { method: Method::GET, ..POST }, refuse(Refusal::NoSession)),
@@ -170,6 +222,56 @@ mod tests {
             (Request { session: Some(""), ..POST }, refuse(Refusal::UnknownSession)),
         ] {
             assert_eq!(edge.judge(&request), expected, "{request:?}");
+        }
+    }
+
+    #[test]
+    fn metadata_are_for_everybody_where_tokens_are_wanted() {
+        let forwarded = || Access::Forwarded { anonymous: false };
+        let token = || Access::Token("secret".to_owned());
+        let refused = || Verdict::Refuse(Refusal::NoEndpoint);
+        let root = "https://edge.example/.well-known/oauth-protected-resource";
+        let (mcp, docs) = (format!("{root}/mcp"), format!("{root}/docs/mcp?x"));
+        let ask = Request { method: Method::GET, authorization: None, ..POST };
+        for (access, url, expected) in [
+            (token(), &mcp, Verdict::Describe { upstream: "" }),
+            (token(), &docs, Verdict::Describe { upstream: "docs" }),
+            (forwarded(), &mcp, Verdict::Describe { upstream: "" }),
+            (Access::Public, &mcp, refused()),
+            (token(), &format!("{root}/else/mcp"), refused()),
+            // Of two servers, none is the only one.
+            (token(), &root.to_owned(), refused()),
+        ] {
+            let edge = edge(access);
+            assert_eq!(edge.judge(&Request { url, ..ask.clone() }), expected, "{:?} {url}", edge.access);
+        }
+        let mut edge = edge(token());
+        edge.upstreams.remove("");
+        let described = |request: &Request<'_>| edge.judge(request) == Verdict::Describe { upstream: "docs" };
+        assert!(described(&Request { url: root, ..ask.clone() }));
+        assert!(described(&Request { url: root, method: Method::HEAD, ..ask.clone() }));
+        assert!(!described(&Request { url: root, method: Method::POST, ..ask.clone() }));
+        let preflight =
+            Request { url: root, method: Method::OPTIONS, origin: Some("https://app.example"), ..ask.clone() };
+        assert_eq!(edge.judge(&preflight), Verdict::Preflight);
+        let stranger = Request { url: root, origin: Some("https://evil"), ..ask };
+        assert_eq!(edge.judge(&stranger), Verdict::Refuse(Refusal::Origin));
+    }
+
+    #[test]
+    fn the_settings_name_the_issuers_of_tokens_that_we_check() {
+        let named = || vec!["https://login.example".to_owned()];
+        let known = |servers: Vec<String>| Some(Issuers { servers, scopes: Vec::new() });
+        let forwarded = || Access::Forwarded { anonymous: true };
+        for (access, issuers, expected) in [
+            (Access::Public, Vec::new(), None),
+            (Access::Token("secret".to_owned()), Vec::new(), known(Vec::new())),
+            (Access::Token("secret".to_owned()), named(), known(named())),
+            (forwarded(), Vec::new(), None),
+            (forwarded(), named(), known(named())),
+        ] {
+            let edge = Edge { issuers, ..edge(access) };
+            assert_eq!(edge.issuers(), expected, "{:?}", edge.access);
         }
     }
 

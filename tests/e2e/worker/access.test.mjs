@@ -38,7 +38,7 @@ scene(
   {
     variables: { PUBLIC: "0", FRONT_TOKEN: TOKEN },
   },
-  async ({ server, connect, join }) => {
+  async ({ server, worker, connect, join }) => {
     const client = await join({ headers: bearer(TOKEN) });
     await server.seen("POST /messages notifications/initialized");
     const seen = server.log.length;
@@ -57,7 +57,8 @@ scene(
         const headers = { ...client.named(), authorization };
         const response = await connect().send(method, { headers, body });
         assert.equal(response.status, 401, `${method} ${authorization}`);
-        assert.equal(response.headers["www-authenticate"], "Bearer");
+        const metadata = `${worker.url}/.well-known/oauth-protected-resource/mcp`;
+        assert.equal(response.headers["www-authenticate"], `Bearer resource_metadata="${metadata}"`);
         assert.ok((await response.json()).error.message);
       }
     }
@@ -570,6 +571,24 @@ const unworkable = [
   [{ FRONT_TOKEN: TOKEN }, /FRONT_TOKEN and PUBLIC=1 exclude each other/],
   [{ PUBLIC: "", FRONT_TOKEN: TOKEN, FORWARD_AUTHORIZATION: "1" }, /FORWARD_AUTHORIZATION and FRONT_TOKEN exclude/],
   [{ FORWARD_AUTHORIZATION: "1", UPSTREAM_AUTHORIZATION: secret }, /FORWARD_AUTHORIZATION and UPSTREAM_AUTHORIZATION/],
+  [
+    { UPSTREAM_URL: "", UPSTREAMS: '{"a":"https://a.example/","b":"https://a.example/b"}', FORWARD_AUTHORIZATION: "1" },
+    /FORWARD_AUTHORIZATION is for one server/,
+  ],
+  [
+    {
+      UPSTREAM_URL: "",
+      UPSTREAMS: '{"a":"https://a.example/"}',
+      FORWARD_AUTHORIZATION: "1",
+      UPSTREAM_AUTHORIZATION_A: secret,
+    },
+    /FORWARD_AUTHORIZATION and UPSTREAM_AUTHORIZATION_A exclude each other/,
+  ],
+  [{ AUTHORIZATION_SERVERS: "https://login.example" }, /AUTHORIZATION_SERVERS needs FRONT_TOKEN or FORWARD_AUTHORIZATION/],
+  ...["login.example", "http://login.example", "https://login.example, https://login.example?x=y"].map((list) => [
+    { PUBLIC: "", FRONT_TOKEN: TOKEN, AUTHORIZATION_SERVERS: list },
+    /AUTHORIZATION_SERVERS must be a list, with commas, of what looks like https:\/\/login.example\./,
+  ]),
   [{ UPSTREAM_AUTHORIZATION: `${secret}\nx: y` }, /UPSTREAM_AUTHORIZATION cannot stand in a header/],
   [{ UPSTREAM_URL: "" }, /No server is set: UPSTREAM_URL/],
   [{ UPSTREAM_URL: "host.example/sse" }, /UPSTREAM_URL is not an https URL/],
@@ -645,7 +664,7 @@ const numbers = ["BODY_BYTES", "EVENT_BYTES", "PENDING", "QUEUE_BYTES", "SESSION
 numbers.push("REPLAY_EVENTS", "REPLAY_BYTES", "STREAM_AFTER_MS", "HEARTBEAT_SECONDS", "IDLE_SECONDS", "ALARM_SECONDS");
 numbers.push("STALL_SECONDS", "REQUEST_TIMEOUT_SECONDS", "SESSION_TTL_SECONDS");
 const switches = ["PUBLIC", "FORWARD_AUTHORIZATION", "ALLOW_HTTP", "SESSION_RECOVERY", "VERBOSE"];
-const lists = ["ALLOWED_ORIGINS", "ALLOWED_HOSTS"];
+const lists = ["ALLOWED_ORIGINS", "ALLOWED_HOSTS", "AUTHORIZATION_SERVERS"];
 
 for (const servers of [
   ["UPSTREAM_URL", MISSET],

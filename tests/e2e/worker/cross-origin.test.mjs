@@ -35,7 +35,8 @@ test("a page of an allowed origin has a whole session, and any other page has no
   assert.equal(upstream, "http+sse");
   assert.deepEqual(answer.result.structuredContent, { text: "from a page" });
   assert.equal(status, 204);
-  assert.deepEqual(refusal, [401, "Bearer"]);
+  const metadata = { resource: `${worker.url}/mcp`, bearer_methods_supported: ["header"] };
+  assert.deepEqual(refusal, [401, metadata]);
   await server.deserted();
 });
 
@@ -100,7 +101,9 @@ const SESSION = async ({ url, types, token }) => {
     const answer = await (await send("POST", { id: 2, method: "tools/call", params: call })).json();
     const { status } = await send("DELETE");
     const refused = await send("GET", undefined, "Bearer wrong");
-    const refusal = [refused.status, refused.headers.get("www-authenticate")];
+    const [, place] = /resource_metadata="(.*)"/.exec(refused.headers.get("www-authenticate"));
+    const asks = { headers: { "mcp-protocol-version": "2025-11-25" } };
+    const refusal = [refused.status, await (await fetch(place, asks)).json()];
     return { session, upstream: welcome.headers.get("mcp-proxy-upstream"), answer, status, refusal };
   } catch (error) {
     return { failure: error.message };
