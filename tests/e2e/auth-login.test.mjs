@@ -1,0 +1,165 @@
+// Logins at a real authorization server (`oidc-provider`) for a real protected server (the SDK's own middleware): the
+// first login, the stored token, its renewal and its end, and more scopes.
+
+import assert from "node:assert/strict";
+import { assertServed, loginScenario } from "./auth/scene.mjs";
+
+const LOGIN = "POST /token authorization_code";
+const REFRESH = "POST /token refresh_token";
+const REVOKE = "POST /token/revocation";
+
+for (const format of ["opaque", "jwt"]) {
+  loginScenario(
+    `a person logs in once, and calls work with a token that is ${format}`,
+    { as: { format } },
+    async (scene) => {
+      const { as, server, desk } = scene;
+      const client = await scene.open();
+      await assertServed(client);
+      await client.finish();
+      assert.equal(desk.visits.length, 1);
+      const { status, text } = await desk.page();
+      assert.equal(status, 200);
+      assert.ok(text.includes("You are logged in") && text.includes(server.url), text);
+      const [{ resource, code_verifier: verifier }, ...others] = as.parameters(LOGIN);
+      assert.equal(resource, server.url);
+      assert.ok(verifier);
+      assert.deepEqual(others, []);
+      assert.deepEqual([server.refusals(), server.tokens().length], [1, 1]);
+      assert.equal(as.requests("POST /reg").length, 1);
+    },
+  );
+}
+
+loginScenario("a second process uses the stored token and asks the authorization server nothing", {}, async (scene) => {
+  const { as, server, desk } = scene;
+  await (await scene.open()).finish();
+  const before = as.log.length;
+  const client = await scene.open();
+  await assertServed(client);
+  await client.finish();
+  assert.deepEqual(as.labels().slice(before), []);
+  assert.deepEqual([desk.visits.length, server.refusals(), server.tokens().length], [1, 1, 1]);
+});
+
+loginScenario(
+  "a token that the server no longer takes is renewed, and no refresh token is used twice",
+  {},
+  async (scene) => {
+    const { as, server, desk } = scene;
+    const client = await scene.open();
+    for (const text of ["one", "two", "three"]) {
+      await as.forget(server.tokens().at(-1));
+      await assertServed(client, text);
+    }
+    await client.finish();
+    const renewals = as.parameters(REFRESH);
+    assert.equal(renewals.length, 3);
+    assert.equal(new Set(renewals.map((parameters) => parameters.refresh_token)).size, 3);
+    for (const { resource } of renewals) assert.equal(resource, server.url);
+    assert.equal(desk.visits.length, 1);
+  },
+);
+
+loginScenario("a stored token that has expired is renewed before the first request", {}, async (scene) => {
+  const { as, server, desk } = scene;
+  await (await scene.open()).finish();
+  for (const round of [1, 2]) {
+    await scene.age();
+    const client = await scene.open();
+    await assertServed(client);
+    await client.finish();
+    assert.equal(as.requests(REFRESH).length, round);
+  }
+  const used = as.parameters(REFRESH).map((parameters) => parameters.refresh_token);
+  assert.equal(new Set(used).size, 2);
+  assert.ok(!used.includes(scene.stored().refresh));
+  assert.deepEqual([desk.visits.length, server.refusals()], [1, 1]);
+});
+
+loginScenario("logout revokes the tokens at the authorization server and forgets them", {}, async (scene) => {
+  const { as, server, desk } = scene;
+  await (await scene.open()).finish();
+  const { access, refresh } = scene.stored();
+  const { code, stdout, stderr } = await scene.run(["logout"]);
+  assert.deepEqual([code, stderr], [0, ""]);
+  assert.ok(stdout.includes(`logged out of ${server.url}: its tokens are revoked`), stdout);
+  assert.deepEqual(
+    as.parameters(REVOKE).map(({ token }) => token),
+    [refresh],
+  );
+  assert.equal(await as.verify(access, server.url), undefined);
+  const again = await scene.run(["logout"]);
+  assert.ok(again.stdout.includes("there was no login"), again.stdout);
+  await (await scene.open()).finish();
+  assert.equal(desk.visits.length, 2);
+});
+
+loginScenario("the commands log in, show the login without its secrets, and print the token", {}, async (scene) => {
+  const { as, server, desk } = scene;
+  const login = await scene.run(["login"]);
+  assert.equal(login.code, 0, login.stderr);
+  assert.ok(login.stdout.startsWith(`logged in to ${server.url}`), login.stdout);
+  const { access, refresh } = scene.stored();
+  const token = await scene.run(["auth", "token"]);
+  assert.equal(token.stdout, `${access}\n`);
+  assert.ok(await as.verify(access, server.url));
+  for (const said of [login.stdout, login.stderr, token.stderr])
+    for (const secret of [access, refresh]) assert.ok(!said.includes(secret), said);
+  const client = await scene.open();
+  await assertServed(client);
+  await client.finish();
+  assert.deepEqual([desk.visits.length, server.tokens()], [1, [access]]);
+});
+
+loginScenario("when everything was revoked, the next call of the client brings one new login", {}, async (scene) => {
+  const { as, server, desk } = scene;
+  const client = await scene.open();
+  await as.forgetAll(server.tokens().at(-1));
+  await assertServed(client);
+  await client.finish();
+  assert.deepEqual([as.requests(REFRESH).length, as.requests(LOGIN).length, desk.visits.length], [1, 2, 2]);
+});
+
+loginScenario("when everything was revoked and the person refuses, the error says so", {}, async (scene) => {
+  const { as, server, desk } = scene;
+  const client = await scene.open();
+  await as.forgetAll(server.tokens().at(-1));
+  desk.wait();
+  const answer = client.call("echo", { text: "never" });
+  (await desk.visit(2)).act("refuse");
+  const { error } = await answer;
+  assert.match(error.message, /the login failed: http\S+ says: access_denied/);
+  assert.deepEqual([error.data.httpStatus, error.data.delivered], [401, "no"]);
+  assert.equal((await desk.page(2)).status, 400);
+  await client.finish();
+});
+
+for (const listed of [true, false]) {
+  const how = listed ? "lists the scopes" : "does not list the scopes";
+  loginScenario(
+    `a call that needs more scopes brings one login for all of them, where the issuer ${how}`,
+    { as: { listed } },
+    async (scene) => {
+      const { as, desk } = scene;
+      const client = await scene.open();
+      await assertServed(client);
+      const { result } = await client.call("write", { text: "down" });
+      assert.equal(result?.content[0].text, "down");
+      await assertServed(client);
+      await client.call("write", { text: "again" });
+      await client.finish();
+      assert.equal(desk.visits.length, 2);
+      const asked = as.requests("GET /auth").map(({ query }) => query.get("scope").split(" ").sort());
+      assert.deepEqual(asked, [
+        ["mcp:read", "offline_access"],
+        ["mcp:read", "mcp:write", "offline_access"],
+      ]);
+      // The next process has all of them.
+      const next = await scene.open();
+      assert.ok((await next.call("write", { text: "later" })).result);
+      await next.finish();
+      assert.equal(desk.visits.length, 2);
+    },
+  );
+}
