@@ -1,0 +1,141 @@
+// Several processes share one login, and outages of either server open no browser. Refresh tokens rotate, and one
+// that is used twice ends the whole login: `oidc-provider` then revokes everything.
+
+import assert from "node:assert/strict";
+import { assertServed, loginScenario, refusal } from "./auth/scene.mjs";
+
+const LOGIN = "POST /token authorization_code";
+const REFRESH = "POST /token refresh_token";
+const MANY = 10;
+
+/** Holds the next request of this label; resolves with it once it is there. */
+const held = (server, label) => new Promise((resolve) => server.once(label, resolve));
+
+/** Resolves once one of the clients says that it waits for another. */
+const someoneWaits = (clients) => {
+  const word = "waiting for another mcp-proxy";
+  return Promise.any(clients.map((client) => client.until(word, () => client.stderr.includes(word))));
+};
+
+loginScenario("two processes with an expired token renew it once, and both work", {}, async (scene) => {
+  const { as, server, desk } = scene;
+  await (await scene.open()).finish();
+  await scene.age();
+  const renewal = held(as, REFRESH);
+  const clients = [scene.connect(), scene.connect()];
+  const hands = clients.map((client) => client.handshake());
+  const exchange = await renewal;
+  await someoneWaits(clients);
+  as.dispatch(exchange);
+  await Promise.all(hands);
+  for (const client of clients) {
+    await assertServed(client);
+    await client.finish();
+  }
+  assert.deepEqual([as.requests(REFRESH).length, desk.visits.length, server.tokens().length], [1, 1, 2]);
+});
+
+loginScenario("five processes that start at once with an expired token renew it once", {}, async (scene) => {
+  const { as, desk } = scene;
+  await (await scene.open()).finish();
+  await scene.age();
+  const clients = Array.from({ length: 5 }, () => scene.connect());
+  await Promise.all(clients.map((client) => client.handshake()));
+  await Promise.all(clients.map((client) => assertServed(client)));
+  for (const client of clients) await client.finish();
+  assert.deepEqual([as.requests(REFRESH).length, desk.visits.length], [1, 1]);
+});
+
+loginScenario("two processes without a token open one browser, and both work", {}, async (scene) => {
+  const { as, server, desk } = scene;
+  desk.wait();
+  const clients = [scene.connect(), scene.connect()];
+  const hands = clients.map((client) => client.handshake());
+  const visit = await desk.visit();
+  await someoneWaits(clients);
+  visit.act("log in");
+  await Promise.all(hands);
+  for (const client of clients) {
+    await assertServed(client);
+    await client.finish();
+  }
+  assert.deepEqual([desk.visits.length, as.requests(LOGIN).length, server.tokens().length], [1, 1, 1]);
+});
+
+loginScenario("many calls at once without a token open one browser", {}, async (scene) => {
+  const { as, server, desk } = scene;
+  const client = await scene.open();
+  await as.forgetAll(server.tokens().at(-1));
+  await Promise.all(Array.from({ length: MANY }, (_, n) => assertServed(client, `call ${n}`)));
+  await client.finish();
+  assert.deepEqual([desk.visits.length, as.requests(LOGIN).length, as.requests(REFRESH).length], [2, 2, 1]);
+});
+
+/** What makes the server of a scene unreachable; each returns what ends the outage. */
+const outages = {
+  "answers 503": (server, label) => server.always(label, (exchange) => exchange.reply(503)),
+  "refuses connections": async (server) => {
+    await server.close();
+    return () => server.reopen();
+  },
+};
+
+for (const [what, begin] of Object.entries(outages)) {
+  loginScenario(`no browser opens while the MCP server ${what}`, { options: ["--retries", "0"] }, async (scene) => {
+    const { as, server, desk } = scene;
+    const client = await scene.open();
+    const before = as.log.length;
+    const end = await begin(server, "POST tools/call");
+    for (let n = 0; n < MANY; n += 1) assert.ok((await client.call("echo", { text: "lost" })).error);
+    await end();
+    await assertServed(client);
+    await client.finish();
+    assert.deepEqual(as.labels().slice(before), []);
+    assert.equal(desk.visits.length, 1);
+  });
+
+  loginScenario(`no browser opens while the authorization server ${what}`, {}, async (scene) => {
+    const { as, desk } = scene;
+    await (await scene.open()).finish();
+    await scene.age();
+    const client = scene.connect();
+    const end = await begin(as, REFRESH);
+    for (let n = 0; n < MANY; n += 1) {
+      const error = await refusal(client);
+      assert.ok(error.message.includes(`127.0.0.1:${as.port}`), error.message);
+      assert.equal(error.data.httpStatus, 401);
+    }
+    await end();
+    await client.handshake();
+    await assertServed(client);
+    await client.finish();
+    assert.deepEqual([desk.visits.length, as.requests(LOGIN).length], [1, 1]);
+  });
+}
+
+loginScenario("after a login that failed, nobody is asked again at once", {}, async (scene) => {
+  const { as, desk } = scene;
+  as.always(LOGIN, (exchange) => exchange.reply(503));
+  const client = scene.connect();
+  for (let n = 0; n < MANY; n += 1) {
+    const { message } = await refusal(client);
+    assert.ok(message.includes(`${as.origin}/token answered 503`), message);
+    assert.equal(message.includes("the next attempt is possible in"), n > 0, message);
+  }
+  await client.finish();
+  assert.equal(desk.visits.length, 1);
+});
+
+loginScenario("a refusal that nobody waits for opens no browser and names the command", {}, async (scene) => {
+  const { as, server, desk } = scene;
+  const client = await scene.open();
+  const listening = await server.seen("GET");
+  await server.until("an open stream", () => listening.exchange);
+  await as.forgetAll(server.tokens().at(-1));
+  listening.exchange.reset();
+  await client.until("the command", () => client.stderr.includes(`log in with \`mcp-proxy login ${server.url}\``));
+  assert.equal(desk.visits.length, 1);
+  await assertServed(client);
+  await client.finish();
+  assert.equal(desk.visits.length, 2);
+});
