@@ -4,7 +4,9 @@
 use super::client::{Books, ClientKind};
 use bytes::Bytes;
 use http::{Request, Response, request, response};
-use mcp_proxy_core::{Blame, CallError, CallId, Config, ExchangeId, Input, Output, Proxy, Side, Sink, Time, Transport};
+use mcp_proxy_core::{
+    Blame, CallError, CallId, ClientTransport, Config, ExchangeId, Input, Output, Proxy, Side, Sink, Time, Transport,
+};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -240,6 +242,10 @@ fn show(fact: &Fact) -> String {
 pub fn config(client: ClientKind, transport: Transport) -> Config {
     let mut config = Config::new("http://server.test/mcp").unwrap();
     config.client = client.transport();
+    if let ClientTransport::Http(http) = &mut config.client {
+        // Servers of both transports are reached in `Auto` too, without this.
+        http.challenges = transport == Transport::StreamableHttp;
+    }
     config.transport = transport;
     config.max_message = MAX_MESSAGE;
     config.request_timeout = Some(Duration::from_secs(20));
