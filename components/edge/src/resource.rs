@@ -73,7 +73,7 @@ impl Resource {
         let mut response = Response::new(document.to_string());
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("max-age=60"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         cors::share(headers, origin);
         response
     }
