@@ -2,6 +2,9 @@
 // first login, the stored token, its renewal and its end, and more scopes.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import net from "node:net";
+import { fileURLToPath } from "node:url";
 import { assertServed, loginScenario } from "./auth/scene.mjs";
 
 const LOGIN = "POST /token authorization_code";
@@ -58,6 +61,8 @@ loginScenario(
     assert.equal(new Set(renewals.map((parameters) => parameters.refresh_token)).size, 3);
     for (const { resource } of renewals) assert.equal(resource, server.url);
     assert.equal(desk.visits.length, 1);
+    // The session outlives its tokens.
+    assert.equal(server.requests("POST initialize").length, 1);
   },
 );
 
@@ -163,3 +168,58 @@ for (const listed of [true, false]) {
     },
   );
 }
+
+const tls = (name) => fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url));
+const secure = {
+  tls: { key: readFileSync(tls("server.key")), cert: readFileSync(tls("server.pem")), protocol: "http/1.1" },
+};
+
+loginScenario(
+  "both servers may be on https with a private authority",
+  {
+    as: secure,
+    server: secure,
+    options: ["--ca-cert", tls("ca.pem")],
+    env: { NODE_EXTRA_CA_CERTS: tls("ca.pem") },
+  },
+  async (scene) => {
+    const client = await scene.open();
+    await scene.as.forget(scene.server.tokens().at(-1));
+    await assertServed(client);
+    await client.finish();
+    assert.deepEqual([scene.desk.visits.length, scene.as.requests(REFRESH).length], [1, 1]);
+  },
+);
+
+loginScenario("an authorization server that has forgotten the client gets to know another", {}, async (scene) => {
+  const { as, server, desk } = scene;
+  const client = await scene.open();
+  const { id } = scene.stored().client;
+  await as.forget(server.tokens().at(-1));
+  await as.provider.Client.adapter.destroy(id);
+  await assertServed(client);
+  await client.finish();
+  assert.notEqual(scene.stored().client.id, id);
+  assert.deepEqual([desk.visits.length, as.requests("POST /reg").length], [2, 2]);
+});
+
+loginScenario("the next login uses the same client, and another one only if its port is taken", {}, async (scene) => {
+  const { as, server, desk } = scene;
+  const callbacks = () => as.requests("GET /auth").map(({ query }) => new URL(query.get("redirect_uri")).port);
+  for (const visits of [1, 2]) {
+    const client = await scene.open();
+    await as.forgetAll(server.tokens().at(-1));
+    // Nothing is left of the login but who we are.
+    await client.finish();
+    assert.equal(desk.visits.length, visits);
+  }
+  const [first, second] = callbacks();
+  assert.equal(first, second);
+  const squatter = net.createServer();
+  await new Promise((resolve) => squatter.listen(Number(first), "127.0.0.1", resolve));
+  scene.t.after(() => squatter.close());
+  await (await scene.open()).finish();
+  assert.equal(desk.visits.length, 3);
+  assert.notEqual(callbacks()[2], first);
+  assert.equal(as.requests("POST /reg").length, 2);
+});

@@ -176,6 +176,23 @@ for (const status of [301, 302, 303, 307, 308]) {
   );
 }
 
+hostile("a server that always wants more scopes is given up after a few logins", {}, async (scene) => {
+  const { server, desk } = scene;
+  const client = await scene.open();
+  let wanted = 0;
+  server.always("POST tools/call", (exchange) => {
+    wanted += 1;
+    const challenge = `Bearer error="insufficient_scope", scope="scope-${wanted}"`;
+    exchange.reply(403, { "www-authenticate": challenge });
+  });
+  for (let n = 0; n < 10; n += 1) {
+    const { error } = await client.call("echo", { text: "never" });
+    assert.equal(error.data.httpStatus, 403);
+  }
+  await client.finish();
+  assert.equal(desk.visits.length, 4);
+});
+
 hostile("metadata that redirects to another origin is not followed", {}, async (scene) => {
   const elsewhere = await startHostileServer();
   scene.t.after(() => elsewhere.close());

@@ -46,6 +46,23 @@ loginScenario("five processes that start at once with an expired token renew it 
   assert.deepEqual([as.requests(REFRESH).length, desk.visits.length], [1, 1]);
 });
 
+loginScenario("a process that slept uses the newest refresh token, which another one has stored", {}, async (scene) => {
+  const { as, server, desk } = scene;
+  const sleeper = await scene.open();
+  await server.seen("GET");
+  await assertServed(sleeper);
+  // From here on it asks nothing.
+  await scene.age();
+  await (await scene.open()).finish();
+  // What the other one got has expired by now, too.
+  await scene.age();
+  await assertServed(sleeper);
+  await sleeper.finish();
+  const used = as.parameters(REFRESH).map((parameters) => parameters.refresh_token);
+  assert.deepEqual([used.length, new Set(used).size], [2, 2]);
+  assert.deepEqual([desk.visits.length, server.requests("POST initialize").length], [1, 2]);
+});
+
 loginScenario("two processes without a token open one browser, and both work", {}, async (scene) => {
   const { as, server, desk } = scene;
   desk.wait();

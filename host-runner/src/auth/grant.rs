@@ -44,13 +44,21 @@ pub(crate) struct Tokens {
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) text: String,
-    /// The server knows the grant no more: asking again is useless.
-    pub(crate) is_final: bool,
+    /// What the server no longer knows, so that asking again is useless.
+    pub(crate) lost: Option<Lost>,
+}
+
+/// What a server no longer knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// The refresh token, or the code.
+    Grant,
+    Client,
 }
 
 impl From<String> for Refused {
     fn from(text: String) -> Self {
-        Self { text, is_final: false }
+        Self { text, lost: None }
     }
 }
 
@@ -241,7 +249,7 @@ fn refused<E: oauth2::ErrorResponse + std::fmt::Display>(error: RequestTokenErro
     match error {
         RequestTokenError::ServerResponse(refusal) => {
             let text = cut(&refusal.to_string());
-            Refused { is_final: is_final(&text), text: format!("the authorization server refused: {text}") }
+            Refused { lost: lost(&text), text: format!("the authorization server refused: {text}") }
         }
         RequestTokenError::Request(Unreached(text)) => text.into(),
         // The body may hold a token.
@@ -254,12 +262,33 @@ fn something_else(what: &str) -> Refused {
     format!("the token endpoint answered with something else: {what}").into()
 }
 
-/// Whether a refusal, which begins with its code, means that the grant or the client is no
-/// longer known. Others, like `temporarily_unavailable`, may be over soon.
-fn is_final(refusal: &str) -> bool {
-    ["invalid_grant", "invalid_client", "unauthorized_client"].iter().any(|code| refusal.starts_with(code))
+/// What is no longer known, after a refusal, which begins with its code. Others, like
+/// `temporarily_unavailable`, may be over soon.
+fn lost(refusal: &str) -> Option<Lost> {
+    let codes =
+        [("invalid_grant", Lost::Grant), ("invalid_client", Lost::Client), ("unauthorized_client", Lost::Client)];
+    codes.into_iter().find_map(|(code, lost)| refusal.starts_with(code).then_some(lost))
 }
 
 fn scopes(scope: Option<&str>) -> impl Iterator<Item = Scope> {
     scope.unwrap_or_default().split_ascii_whitespace().map(|scope| Scope::new(scope.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_what_is_lost() {
+        let cases = [
+            ("invalid_grant: used", Some(Lost::Grant)),
+            ("invalid_client", Some(Lost::Client)),
+            ("unauthorized_client", Some(Lost::Client)),
+            ("temporarily_unavailable", None),
+            ("invalid_request: invalid_grant", None),
+        ];
+        for (refusal, expected) in cases {
+            assert_eq!(lost(refusal), expected, "{refusal}");
+        }
+    }
 }

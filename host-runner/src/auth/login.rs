@@ -46,6 +46,11 @@ impl Login {
         Self::new(server, resource, client, asked, tokens)
     }
 
+    /// The same login after its refresh token was refused.
+    pub(crate) fn without_refresh(&self) -> Self {
+        Self { refresh: None, ..self.clone() }
+    }
+
     /// The token is about to expire.
     pub(crate) fn is_stale(&self, now: u64) -> bool {
         self.expires.is_some_and(|expires| {

@@ -36,7 +36,12 @@ use mcp_proxy_options::{AuthOptions, Grant, UsageError};
 use url::Url;
 
 use self::{
-    assertion::Signer, challenge::Challenge, discovery::Found, grant::Asker, login::Login, metadata::Resource,
+    assertion::Signer,
+    challenge::Challenge,
+    discovery::Found,
+    grant::{Asker, Lost, Refused},
+    login::Login,
+    metadata::Resource,
     store::Store,
 };
 pub use self::{examine::Examined, wait::Wait};
@@ -342,28 +347,36 @@ impl Inner {
     /// got, or by its refresh token. `None` if there is no other way than to log in.
     async fn renew(&self, used: &Token) -> Result<Option<Token>, String> {
         let _lock = self.lock_store().await?;
-        if let Some(login) = self.stored(Some(&used.login)).await {
-            return self.adopt(login, Origin::Stored).map(Some);
-        }
-        let login = &*used.login;
-        let Some(refresh) = login.refresh.as_ref().filter(|_| used.may_refresh()) else { return Ok(None) };
-        let asker = self.asker(&login.server, &login.client, &login.resource);
-        match asker.refresh(refresh).await {
+        // Only the stored login has the newest refresh token, even if its token has expired too.
+        let (login, may_refresh) = match self.stored(Some(&used.login)).await {
+            Some(login) if !login.is_stale(login::now()) => return self.adopt(login, Origin::Stored).map(Some),
+            Some(login) => (Arc::new(login), true),
+            None => (used.login.clone(), used.may_refresh()),
+        };
+        let Some(refresh) = login.refresh.as_ref().filter(|_| may_refresh) else { return Ok(None) };
+        login.secrets().for_each(|secret| self.mask.add(secret.as_bytes()));
+        match self.asker(&login.server, &login.client, &login.resource).refresh(refresh).await {
             Ok(tokens) => self.keep(login.renewed(tokens), Origin::Refreshed).await.map(Some),
-            Err(refused) if refused.is_final => {
-                note::http(&format!("the refresh token is no longer good: {}", refused.text));
-                self.store.remove(&self.name, login).await?;
-                Ok(None)
-            }
-            Err(refused) => Err(refused.text),
+            Err(refused) => self.give_up(&login, refused).await.map(|()| None),
         }
     }
 
-    /// The login that another process has put into the store.
+    /// Remembers that a refresh token is no longer good. The client may still be.
+    async fn give_up(&self, login: &Login, refused: Refused) -> Result<(), String> {
+        match refused.lost {
+            None => return Err(refused.text),
+            Some(Lost::Client) => self.store.remove(&self.name, login).await?,
+            Some(Lost::Grant) => self.store.replace(&self.name, login, login.without_refresh()).await?,
+        }
+        note::http(&format!("the refresh token is no longer good: {}", refused.text));
+        Ok(())
+    }
+
+    /// The login that another process has put into the store, which may have expired.
     async fn stored(&self, known: Option<&Login>) -> Option<Login> {
         let login = self.store.load(&self.name, self.options.client_id.as_deref()).await?;
         let is_new = known.is_none_or(|known| known.access != login.access);
-        Some(login).filter(|login| is_new && !login.is_stale(login::now()))
+        Some(login).filter(|_| is_new)
     }
 
     async fn keep(&self, login: Login, origin: Origin) -> Result<Token, String> {
@@ -379,7 +392,8 @@ impl Inner {
 
     async fn log_in(&self, challenge: &Challenge, asked: Option<&str>, used: Option<&Token>) -> Result<Token, String> {
         let _lock = self.lock_store().await?;
-        if let Some(login) = self.stored(used.map(|used| &*used.login)).await {
+        let stored = self.stored(used.map(|used| &*used.login)).await;
+        if let Some(login) = stored.filter(|login| !login.is_stale(login::now())) {
             return self.adopt(login, Origin::Stored);
         }
         let found = discovery::find(&self.web, &self.url, challenge.resource_metadata.as_deref()).await?;

@@ -103,6 +103,14 @@ impl Store {
         }
     }
 
+    /// Changes a login, unless another process has changed it.
+    pub(crate) async fn replace(&self, url: &str, login: &Login, other: Login) -> Result<(), String> {
+        match self.read(url).logins.iter().any(|stored| is_same(stored, login)) {
+            true => self.save(url, &other).await,
+            false => Ok(()),
+        }
+    }
+
     /// All servers with a login.
     pub(crate) fn all(&self) -> Vec<Entry> {
         let files = fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|file| file.path());
@@ -264,6 +272,20 @@ mod tests {
         store.save(URL, &login("theirs")).await.unwrap();
         store.remove(URL, &login("ours")).await.unwrap();
         assert_eq!(store.load(URL, None).await.unwrap().access, "theirs");
+    }
+
+    #[tokio::test]
+    async fn a_refresh_token_is_taken_from_its_own_login_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(&folder);
+        store.save(URL, &login("theirs")).await.unwrap();
+        let ours = login("ours");
+        store.replace(URL, &ours, ours.without_refresh()).await.unwrap();
+        assert!(store.load(URL, None).await.unwrap().refresh.is_some());
+        let theirs = login("theirs");
+        store.replace(URL, &theirs, theirs.without_refresh()).await.unwrap();
+        let left = store.load(URL, None).await.unwrap();
+        assert_eq!((&*left.access, left.refresh), ("theirs", None));
     }
 
     #[cfg(unix)]
