@@ -193,6 +193,25 @@ hostile("a server that always wants more scopes is given up after a few logins",
   assert.equal(desk.visits.length, 4);
 });
 
+/** What servers answer that do not read the specification closely. */
+for (const [what, members] of [
+  ["a lifetime as text", { expires_in: "3600" }],
+  ["a lifetime with a fraction", { expires_in: 3599.9 }],
+  ["no lifetime", { expires_in: null }],
+  ["a type in capitals", { token_type: "BEARER" }],
+  ["nothing for a refresh token and for scopes", { refresh_token: null, scope: null }],
+  ["empty scopes", { scope: "" }],
+  ["members of its own", { ok: true, error: null, id_token: "x", scope: "mcp:read", extra: { deep: [1] } }],
+]) {
+  hostile(`a token with ${what} is a token`, {}, async (scene) => {
+    const { as } = scene;
+    as.once(LOGIN, (exchange) => exchange.json({ ...as.issue(), ...members }));
+    const client = await scene.open();
+    await assertServed(client);
+    await client.finish();
+  });
+}
+
 hostile("metadata that redirects to another origin is not followed", {}, async (scene) => {
   const elsewhere = await startHostileServer();
   scene.t.after(() => elsewhere.close());

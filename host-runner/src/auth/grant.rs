@@ -212,11 +212,25 @@ impl<'c> AsyncHttpClient<'c> for Wire<'_> {
             let place = request.uri().clone();
             let response: Response<bytes::Bytes> = self.0.send(request).await.map_err(Unreached)?;
             match response.status() {
-                status if status.is_success() || is_refusal(response.body()) => Ok(response.map(Into::into)),
+                status if status.is_success() => {
+                    Ok(response.map(|body| corrected(&body).unwrap_or_else(|| body.into())))
+                }
+                _ if is_refusal(response.body()) => Ok(response.map(Into::into)),
                 status => Err(Unreached(answered(&place, status, response.body()))),
             }
         })
     }
+}
+
+/// A body whose lifetime is a number of whole seconds, as `oauth2` wants it: some servers
+/// give it as text or with a fraction. `None` if there is nothing to correct.
+fn corrected(body: &[u8]) -> Option<Vec<u8>> {
+    let mut value: serde_json::Value = serde_json::from_slice(body).ok()?;
+    let lifetime = value.get_mut("expires_in")?;
+    let said = lifetime.as_str().map_or_else(|| lifetime.as_f64(), |text| text.trim().parse().ok());
+    let seconds = said.filter(|_| !lifetime.is_u64())?;
+    *lifetime = Duration::try_from_secs_f64(seconds).unwrap_or_default().as_secs().into();
+    serde_json::to_vec(&value).ok()
 }
 
 /// Whether a body is an error in the words of OAuth (RFC 6749, section 5.2).
@@ -277,6 +291,23 @@ fn scopes(scope: Option<&str>) -> impl Iterator<Item = Scope> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lifetime_is_whole_seconds() {
+        let cases = [
+            (r#"{"expires_in":60}"#, None),
+            (r#"{"expires_in":null}"#, None),
+            (r#"{"expires_in":"soon"}"#, None),
+            ("{}", None),
+            ("<html>", None),
+            (r#"{"expires_in":"60"}"#, Some(r#"{"expires_in":60}"#)),
+            (r#"{"expires_in":59.9}"#, Some(r#"{"expires_in":59}"#)),
+            (r#"{"expires_in":-1}"#, Some(r#"{"expires_in":0}"#)),
+        ];
+        for (body, expected) in cases {
+            assert_eq!(corrected(body.as_bytes()).as_deref(), expected.map(str::as_bytes), "{body}");
+        }
+    }
 
     #[test]
     fn a_refusal_says_what_is_lost() {
