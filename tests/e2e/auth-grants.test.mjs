@@ -3,8 +3,9 @@
 
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import net from "node:net";
+import { delimiter, join } from "node:path";
 import { logIn } from "./auth/person.mjs";
 import { assertServed, loginScenario, refusal } from "./auth/scene.mjs";
 
@@ -131,6 +132,55 @@ loginScenario("a person opens the URL that stderr shows", { options: ["--no-brow
   await hands;
   await assertServed(client);
   await client.finish();
+});
+
+for (const [what, browser, words] of [
+  ["is not there", "/no/such/browser", /mcp-proxy: \/no\/such\/browser: \S.*\n.*wants you to log in: open/],
+  ["fails", `${process.execPath} --no-such-option`, /did not open the URL \(.*9\)/],
+]) {
+  loginScenario(`a browser command that ${what} is named, and the URL does without it`, {}, async (scene) => {
+    const client = scene.connect({ browser });
+    const hands = client.handshake();
+    await client.until("the trouble", () => words.test(client.stderr));
+    const url = client.stderr.match(/open (http\S+)/)[1];
+    assert.equal((await logIn(url)).status, 200);
+    await hands;
+    await client.finish();
+  });
+}
+
+loginScenario(
+  "without any option, the desktop's own program opens the URL, and sees no secret",
+  {
+    as: { clients: [{ ...people, client_id: "known", client_secret: SECRET, token_endpoint_auth_method: undefined }] },
+    options: ["--oauth-client-id", "known", "--oauth-client-secret-env", "ROBOT"],
+    env: { ROBOT: SECRET },
+    skip: process.platform !== "linux" && "other systems have other programs",
+  },
+  async (scene) => {
+    const folder = join(scene.folder, "bin");
+    mkdirSync(folder);
+    writeFileSync(join(folder, "xdg-open"), `#!/bin/sh\nexec ${scene.desk.command} "$1"\n`);
+    chmodSync(join(folder, "xdg-open"), 0o700);
+    const client = scene.connect({ browser: null, env: { PATH: `${folder}${delimiter}${process.env.PATH}` } });
+    await client.handshake();
+    await assertServed(client);
+    await client.finish();
+    const [{ environment }] = scene.desk.visits;
+    assert.ok(environment.includes("E2E_DESK") && !environment.includes(SECRET), environment);
+  },
+);
+
+loginScenario("a callback port that is taken is an error that names the option", {}, async (scene) => {
+  const squatter = net.createServer();
+  await new Promise((resolve) => squatter.listen(0, "127.0.0.1", resolve));
+  scene.t.after(() => squatter.close());
+  const port = String(squatter.address().port);
+  const client = scene.connect({ options: ["--oauth-callback-port", port] });
+  const { message } = await refusal(client);
+  assert.ok(message.includes(`--oauth-callback-port ${port}`), message);
+  await client.finish();
+  assert.equal(scene.desk.visits.length, 0);
 });
 
 /** The device waits five seconds before it asks again: the server names no shorter time. */

@@ -86,7 +86,7 @@ loginScenario("logout revokes the tokens at the authorization server and forgets
   const { as, server, desk } = scene;
   await (await scene.open()).finish();
   const { access, refresh } = scene.stored();
-  const { code, stdout, stderr } = await scene.run(["logout"]);
+  const { code, stdout, stderr } = await scene.command(["logout"]);
   assert.deepEqual([code, stderr], [0, ""]);
   assert.ok(stdout.includes(`logged out of ${server.url}: its tokens are revoked`), stdout);
   assert.deepEqual(
@@ -94,7 +94,7 @@ loginScenario("logout revokes the tokens at the authorization server and forgets
     [refresh],
   );
   assert.equal(await as.verify(access, server.url), undefined);
-  const again = await scene.run(["logout"]);
+  const again = await scene.command(["logout"]);
   assert.ok(again.stdout.includes("there was no login"), again.stdout);
   await (await scene.open()).finish();
   assert.equal(desk.visits.length, 2);
@@ -102,14 +102,18 @@ loginScenario("logout revokes the tokens at the authorization server and forgets
 
 loginScenario("the commands log in, show the login without its secrets, and print the token", {}, async (scene) => {
   const { as, server, desk } = scene;
-  const login = await scene.run(["login"]);
+  const login = await scene.command(["login"]);
   assert.equal(login.code, 0, login.stderr);
   assert.ok(login.stdout.startsWith(`logged in to ${server.url}`), login.stdout);
   const { access, refresh } = scene.stored();
-  const token = await scene.run(["auth", "token"]);
+  const token = await scene.command(["auth", "token"]);
   assert.equal(token.stdout, `${access}\n`);
   assert.ok(await as.verify(access, server.url));
-  for (const said of [login.stdout, login.stderr, token.stderr])
+  const status = await scene.run(["auth", "status"]);
+  assert.ok(status.stdout.includes(server.url) && status.stdout.includes(as.issuer), status.stdout);
+  const [listed] = JSON.parse((await scene.run(["auth", "status", "--json"])).stdout);
+  assert.deepEqual([listed.url, listed.issuer, listed.refreshes], [server.url, as.issuer, true]);
+  for (const said of [login.stdout, login.stderr, token.stderr, status.stdout, JSON.stringify(listed)])
     for (const secret of [access, refresh]) assert.ok(!said.includes(secret), said);
   const client = await scene.open();
   await assertServed(client);

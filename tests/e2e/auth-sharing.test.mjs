@@ -117,10 +117,17 @@ for (const [what, begin] of Object.entries(outages)) {
     await scene.age();
     const client = scene.connect();
     const end = await begin(as, REFRESH);
-    for (let n = 0; n < MANY; n += 1) {
-      const error = await refusal(client);
+    const assertRefused = async (refused) => {
+      const error = await refusal(refused);
       assert.ok(error.message.includes(`127.0.0.1:${as.port}`), error.message);
       assert.equal(error.data.httpStatus, 401);
+    };
+    for (let n = 0; n < MANY; n += 1) await assertRefused(client);
+    // A client may also start the program again and again.
+    for (let n = 0; n < MANY; n += 1) {
+      const restarted = scene.connect();
+      await assertRefused(restarted);
+      await restarted.finish();
     }
     await end();
     await client.handshake();

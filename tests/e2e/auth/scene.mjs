@@ -75,9 +75,9 @@ class Scene {
 
   // ---- proxies ----------------------------------------------------------------------------
 
-  /** Starts a proxy, which opens browsers at the desk unless its options say otherwise. */
-  connect({ options = [], env = {}, url = this.server.url } = {}) {
-    const all = [...this.#browser(options), ...this.options, ...options];
+  /** Starts a proxy, which opens browsers at the desk unless `browser` or its options say otherwise. */
+  connect({ options = [], env = {}, url = this.server.url, browser = this.desk.command } = {}) {
+    const all = [...this.#browser(options, browser), ...this.options, ...options];
     const client = new StdioClient(native, url, { options: all, env: { ...this.env, ...env } });
     this.#clients.push(client);
     return client;
@@ -91,8 +91,13 @@ class Scene {
   }
 
   /** Runs a command such as ["login"] for the server; resolves with {code, stdout, stderr}. */
-  run(words, options = []) {
-    const all = [...words, ...this.#browser(options), ...this.options, ...options, this.server.url];
+  command(words, options = []) {
+    const all = [...words, ...this.#browser(options, this.desk.command), ...this.options, ...options, this.server.url];
+    return this.run(all);
+  }
+
+  /** Runs the program with these arguments. */
+  run(all) {
     return new Promise((resolve) => {
       const child = execFile(native.command, all, { env: environment(this.env) }, (_error, stdout, stderr) =>
         resolve({ code: child.exitCode, stdout, stderr }),
@@ -100,9 +105,10 @@ class Scene {
     });
   }
 
-  #browser(options) {
+  #browser(options, command) {
     const says = (name) => [...this.options, ...options].includes(name);
-    return says("--no-browser") || says("client-credentials") ? [] : ["--browser-command", this.desk.command];
+    const isNone = command === null || says("--no-browser") || says("client-credentials");
+    return isNone ? [] : ["--browser-command", command];
   }
 
   // ---- tokens -----------------------------------------------------------------------------
