@@ -150,6 +150,19 @@ loginScenario("after a login that failed, nobody is asked again at once", {}, as
   assert.equal(desk.visits.length, 1);
 });
 
+loginScenario("a login by hand counts at once, also after one that failed", {}, async (scene) => {
+  const { as, desk } = scene;
+  as.once(LOGIN, (exchange) => exchange.reply(503));
+  const client = scene.connect();
+  await refusal(client);
+  assert.match((await refusal(client)).message, /the next attempt is possible in/);
+  assert.equal((await scene.command(["login"])).code, 0);
+  await client.handshake();
+  await assertServed(client);
+  await client.finish();
+  assert.equal(desk.visits.length, 2);
+});
+
 loginScenario("a refusal that nobody waits for opens no browser and names the command", {}, async (scene) => {
   const { as, server, desk } = scene;
   const client = await scene.open();

@@ -309,6 +309,10 @@ impl Inner {
     /// Another token than the one that was refused; `None` if no other would help.
     async fn obtain(&self, turn: &mut Turn, refusal: &Refusal) -> Result<Option<Token>, String> {
         let Refusal { challenge, wants_more, used } = refusal;
+        // Also the person may have logged in by the command.
+        if let Some(login) = self.fresh(used.as_ref()).await {
+            return self.adopt(login, Origin::Stored).map(Some);
+        }
         if let Some(used) = used.as_ref().filter(|_| !wants_more) {
             if let Some(text) = used.is_useless() {
                 turn.failed = Some((Instant::now(), text.clone()));
@@ -348,7 +352,7 @@ impl Inner {
     async fn renew(&self, used: &Token) -> Result<Option<Token>, String> {
         let _lock = self.lock_store().await?;
         // Only the stored login has the newest refresh token, even if its token has expired too.
-        let (login, may_refresh) = match self.stored(Some(&used.login)).await {
+        let (login, may_refresh) = match self.stored(Some(used)).await {
             Some(login) if !login.is_stale(login::now()) => return self.adopt(login, Origin::Stored).map(Some),
             Some(login) => (Arc::new(login), true),
             None => (used.login.clone(), used.may_refresh()),
@@ -373,10 +377,15 @@ impl Inner {
     }
 
     /// The login that another process has put into the store, which may have expired.
-    async fn stored(&self, known: Option<&Login>) -> Option<Login> {
+    async fn stored(&self, used: Option<&Token>) -> Option<Login> {
         let login = self.store.load(&self.name, self.options.client_id.as_deref()).await?;
-        let is_new = known.is_none_or(|known| known.access != login.access);
-        Some(login).filter(|_| is_new)
+        let is_new = used.is_none_or(|used| used.login.access != login.access);
+        Some(login).filter(|login| is_new && login.header().is_some())
+    }
+
+    /// The same, if it has not expired.
+    async fn fresh(&self, used: Option<&Token>) -> Option<Login> {
+        self.stored(used).await.filter(|login| !login.is_stale(login::now()))
     }
 
     async fn keep(&self, login: Login, origin: Origin) -> Result<Token, String> {
@@ -392,8 +401,7 @@ impl Inner {
 
     async fn log_in(&self, challenge: &Challenge, asked: Option<&str>, used: Option<&Token>) -> Result<Token, String> {
         let _lock = self.lock_store().await?;
-        let stored = self.stored(used.map(|used| &*used.login)).await;
-        if let Some(login) = stored.filter(|login| !login.is_stale(login::now())) {
+        if let Some(login) = self.fresh(used).await {
             return self.adopt(login, Origin::Stored);
         }
         let found = discovery::find(&self.web, &self.url, challenge.resource_metadata.as_deref()).await?;
