@@ -12,6 +12,7 @@ import { startBearerServer } from "../fixtures/bearer-server.mjs";
 import { startModernFixture } from "../fixtures/modern-fixture.mjs";
 import { startServer } from "../fixtures/server.mjs";
 import { endpoints, startSseServer } from "../fixtures/sse-server.mjs";
+import { loginScenario } from "./auth/scene.mjs";
 import { startEverything, startPython2, startSdk, withoutPython2 } from "./processes.mjs";
 import { environment, shells } from "./shells.mjs";
 
@@ -247,6 +248,21 @@ test("doctor --json prints one object with the same findings", { timeout: HUNG_M
     assert.ok(text.includes(finding.check), finding.check);
   }
   assert.deepEqual(Object.keys(report.config.mcpServers), ["127-0-0-1"]);
+});
+
+loginScenario("doctor at a real authorization server: first log in, then it works", {}, async (scene) => {
+  const before = await scene.command(["doctor"]);
+  assert.equal(before.code, 3);
+  assert.match(
+    before.stdout,
+    new RegExp(`note +authorization +the server is protected \\(401\\): ${scene.as.issuer} `),
+  );
+  assert.ok(before.stdout.includes(`mcp-proxy login ${scene.server.url}`), before.stdout);
+  assert.equal(scene.desk.visits.length, 0);
+  assert.equal((await scene.command(["login"])).code, 0);
+  const after = await scene.command(["doctor"]);
+  assert.equal(after.code, 0);
+  assert.match(after.stdout, new RegExp(`ok +authorization +the server accepts your login at ${scene.as.issuer}\n`));
 });
 
 test("doctor says which proxy is in the way", { timeout: HUNG_MS }, async (t) => {

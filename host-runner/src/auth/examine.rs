@@ -33,6 +33,11 @@ impl Authorizer {
         Ok(Examined { issuer: server.issuer.clone(), scope, client })
     }
 
+    /// Who issued the token in use.
+    pub async fn issuer(&self) -> Option<String> {
+        self.token().await.map(|token| token.login.server.issuer.clone())
+    }
+
     fn client(&self, server: &Server) -> Result<&'static str, String> {
         let options = &self.0.options;
         match Client::given(options, server)? {

@@ -13,10 +13,7 @@ mod session;
 
 use std::time::Duration;
 
-use ::http::{
-    Method, StatusCode,
-    header::{CONTENT_ENCODING, LOCATION},
-};
+use ::http::{Method, StatusCode, header::CONTENT_ENCODING};
 use mcp_proxy_options::{ClientConfig, Doctor, Era, Options, UsageError};
 use serde_json::{Value, json};
 use wasmtime::component::Component;
@@ -83,7 +80,7 @@ impl Examination<'_> {
         }
         self.report.doing("opening a session");
         let (watch, answer, session) = self.begin(&self.options).await?;
-        self.redirects(&watch.exchanges());
+        seen::redirect(&watch.exchanges()).into_iter().for_each(|finding| self.report.add(finding));
         match answer {
             Ok(welcome) => self.works(Begun::new(session, watch, welcome)).await.map(|()| Verdict::Works),
             Err(error) => {
@@ -107,6 +104,11 @@ impl Examination<'_> {
     // ---- a server that works -----------------------------------------------------------
 
     async fn works(&mut self, mut begun: Begun) -> Result<(), UsageError> {
+        if let Some(authorizer) = self.http(&self.options)?.authorizer()
+            && let Some(issuer) = authorizer.issuer().await
+        {
+            self.report.add(Finding::ok("authorization", format!("the server accepts your login at {issuer}")));
+        }
         self.report.add(Finding::ok("transport", begun.kind.transport()));
         self.identity(&begun);
         self.report.doing("listening to the server");
@@ -119,7 +121,7 @@ impl Examination<'_> {
         }
         let Begun { session, watch, kind, welcome } = begun;
         let said = session.end().await;
-        self.ending(kind, &watch.exchanges());
+        seen::ending(&watch.exchanges()).into_iter().for_each(|finding| self.report.add(finding));
         if let Some(encoding) = seen::header(&watch.exchanges(), &CONTENT_ENCODING) {
             let text = format!("the server compresses responses ({encoding}), which nobody asked for");
             self.report.add(Finding::warning("compression", text));
@@ -174,9 +176,9 @@ impl Examination<'_> {
         let exchanges = begun.watch.exchanges();
         let new = exchanges.get(before..).unwrap_or_default();
         let find = |method: Method| new.iter().find(|exchange| exchange.method == method);
-        self.report.add(notification(find(Method::POST)));
+        self.report.add(seen::notification(find(Method::POST)));
         if listens {
-            self.report.add(listening(find(Method::GET)));
+            self.report.add(seen::listening(find(Method::GET)));
         }
     }
 
@@ -202,28 +204,6 @@ impl Examination<'_> {
                 Finding::ok("latency", format!("{} for {method} (median of {})", address::shown(*median), times.len()))
             }
             None => Finding::warning("latency", format!("the server does not answer {method}")),
-        });
-    }
-
-    /// How the session ended at the server.
-    fn ending(&mut self, kind: Kind, exchanges: &[Exchange]) {
-        let delete = exchanges.iter().rfind(|exchange| exchange.method == Method::DELETE);
-        let Some(delete) = delete.filter(|_| kind == Kind::Legacy) else { return };
-        self.report.add(match seen::status(delete) {
-            Some(status) if status.is_success() => {
-                Finding::ok("ending", format!("DELETE ends the session ({})", status.as_u16()))
-            }
-            Some(StatusCode::METHOD_NOT_ALLOWED) => {
-                Finding::ok("ending", "sessions end by themselves: the server refuses DELETE (405)")
-            }
-            Some(status) => Finding::warning(
-                "ending",
-                format!("the server answers {} to DELETE: sessions stay open until it forgets them", status.as_u16()),
-            ),
-            None => Finding::warning(
-                "ending",
-                "the server does not answer DELETE: sessions stay open until it forgets them",
-            ),
         });
     }
 
@@ -279,53 +259,10 @@ impl Examination<'_> {
         Ok(None)
     }
 
-    fn redirects(&mut self, exchanges: &[Exchange]) {
-        let redirect =
-            exchanges.iter().find(|exchange| seen::status(exchange).is_some_and(|status| status.is_redirection()));
-        let Some(redirect) = redirect else { return };
-        let target = seen::header(std::slice::from_ref(redirect), &LOCATION).unwrap_or_default();
-        let status = seen::status(redirect).map_or(0, |status| status.as_u16());
-        let text = format!("the server redirects {} {} to {target} ({status})", redirect.method, redirect.uri.path());
-        self.report.add(Finding::note("redirect", text).hint("use the URL that it redirects to"));
-    }
-
     fn end(self, verdict: Verdict) -> Result<(), String> {
         let url = self.options.url;
         let entry = config::generic(&ClientConfig { url: url.clone(), ..self.doctor.entry.clone() })?;
         self.report.end(verdict, &url, &entry)
-    }
-}
-
-/// How the server takes a notification.
-fn notification(exchange: Option<&Exchange>) -> Finding {
-    match exchange.and_then(seen::status) {
-        Some(StatusCode::ACCEPTED) => Finding::ok("notifications", "the server accepts them with 202"),
-        Some(status) if status.is_success() => Finding::note(
-            "notifications",
-            format!(
-                "the server answers {} instead of 202; the proxy tolerates it (quirk any-success)",
-                status.as_u16()
-            ),
-        ),
-        Some(status) => Finding::warning("notifications", format!("the server refuses them with {}", status.as_u16())),
-        None => Finding::warning("notifications", "the server does not answer them"),
-    }
-}
-
-/// What became of the listening stream.
-fn listening(exchange: Option<&Exchange>) -> Finding {
-    let Some(exchange) = exchange else { return Finding::note("GET", "the proxy opened no listening stream") };
-    match seen::status(exchange) {
-        _ if seen::is_open_stream(exchange) => Finding::ok("GET", "the server has a listening stream"),
-        Some(StatusCode::METHOD_NOT_ALLOWED) => Finding::ok("GET", "the server has no listening stream (405)"),
-        Some(status) => Finding::warning(
-            "GET",
-            format!(
-                "the server answers {} instead of an event stream or 405; messages that belong to no request do not arrive",
-                status.as_u16()
-            ),
-        ),
-        None => Finding::warning("GET", "the server does not answer; messages that belong to no request do not arrive"),
     }
 }
 

@@ -1,7 +1,11 @@
-//! What the exchanges of a session show about the server. Pure functions of the exchanges.
+//! What the exchanges of a session show about the server: pure functions of the exchanges.
 
-use ::http::{HeaderName, Method, StatusCode, header::CONTENT_TYPE};
+use ::http::{
+    HeaderName, Method, StatusCode,
+    header::{CONTENT_TYPE, LOCATION},
+};
 
+use super::finding::Finding;
 use crate::http::{Exchange, Outcome};
 
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -70,4 +74,63 @@ pub(super) fn is_over(exchange: &Exchange) -> bool {
         Outcome::Waiting => false,
         Outcome::Failed | Outcome::Answered(_) => true,
     }
+}
+
+/// How the server takes a notification.
+pub(super) fn notification(exchange: Option<&Exchange>) -> Finding {
+    match exchange.and_then(status) {
+        Some(StatusCode::ACCEPTED) => Finding::ok("notifications", "the server accepts them with 202"),
+        Some(status) if status.is_success() => Finding::note(
+            "notifications",
+            format!(
+                "the server answers {} instead of 202; the proxy tolerates it (quirk any-success)",
+                status.as_u16()
+            ),
+        ),
+        Some(status) => Finding::warning("notifications", format!("the server refuses them with {}", status.as_u16())),
+        None => Finding::warning("notifications", "the server does not answer them"),
+    }
+}
+
+/// What became of the listening stream.
+pub(super) fn listening(exchange: Option<&Exchange>) -> Finding {
+    let Some(exchange) = exchange else { return Finding::note("GET", "the proxy opened no listening stream") };
+    match status(exchange) {
+        _ if is_open_stream(exchange) => Finding::ok("GET", "the server has a listening stream"),
+        Some(StatusCode::METHOD_NOT_ALLOWED) => Finding::ok("GET", "the server has no listening stream (405)"),
+        Some(status) => Finding::warning(
+            "GET",
+            format!(
+                "the server answers {} instead of an event stream or 405; messages that belong to no request do not arrive",
+                status.as_u16()
+            ),
+        ),
+        None => Finding::warning("GET", "the server does not answer; messages that belong to no request do not arrive"),
+    }
+}
+
+/// The first redirect.
+pub(super) fn redirect(exchanges: &[Exchange]) -> Option<Finding> {
+    let redirects = |exchange: &&Exchange| status(exchange).is_some_and(|status| status.is_redirection());
+    let redirect = exchanges.iter().find(redirects)?;
+    let target = header(std::slice::from_ref(redirect), &LOCATION).unwrap_or_default();
+    let (method, path, status) = (&redirect.method, redirect.uri.path(), status(redirect)?.as_u16());
+    let finding = Finding::note("redirect", format!("the server redirects {method} {path} to {target} ({status})"));
+    Some(finding.hint("use the URL that it redirects to"))
+}
+
+/// How the server takes the end of a session, if it keeps any.
+pub(super) fn ending(exchanges: &[Exchange]) -> Option<Finding> {
+    let delete = exchanges.iter().rfind(|exchange| exchange.method == Method::DELETE)?;
+    let open = "sessions stay open until it forgets them";
+    Some(match status(delete) {
+        Some(status) if status.is_success() => {
+            Finding::ok("ending", format!("DELETE ends the session ({})", status.as_u16()))
+        }
+        Some(StatusCode::METHOD_NOT_ALLOWED) => {
+            Finding::ok("ending", "sessions end by themselves: the server refuses DELETE (405)")
+        }
+        Some(status) => Finding::warning("ending", format!("the server answers {} to DELETE: {open}", status.as_u16())),
+        None => Finding::warning("ending", format!("the server does not answer DELETE: {open}")),
+    })
 }
