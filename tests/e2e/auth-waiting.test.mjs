@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { startServer } from "../fixtures/server.mjs";
-import { assertServed, loginScenario } from "./auth/scene.mjs";
+import { assertServed, loginScenario, refusal } from "./auth/scene.mjs";
 
 const WORD = "waiting for you to log in at";
 
@@ -100,6 +100,29 @@ for (const signal of ["SIGINT", "SIGTERM"]) {
     },
   );
 }
+
+loginScenario("an initialize that waits is answered at the end, too", {}, async (scene) => {
+  scene.desk.wait();
+  const ends = [(client) => client.eof()];
+  if (process.platform !== "win32") ends.push((client) => client.child.kill("SIGINT"));
+  for (const [n, end] of ends.entries()) {
+    const client = scene.connect({ options: ["--drain-timeout", "300ms"] });
+    const refused = refusal(client);
+    await scene.desk.visit(n + 1);
+    end(client);
+    assert.equal((await refused).code, -32000);
+    assert.deepEqual(await client.exit(), { code: 0, signal: null }, client.stderr);
+    client.verify();
+  }
+});
+
+const onLinux = { skip: process.platform !== "linux" && "only Linux shows the group of a process" };
+
+loginScenario("Ctrl-C in the proxy's terminal does not reach the browser", onLinux, async (scene) => {
+  await (await scene.open()).finish();
+  const [own, parent] = scene.desk.visits[0].groups;
+  assert.ok(own && parent && own !== parent, `${own} and ${parent}`);
+});
 
 /** Nobody listens for the answer of the login any more. */
 async function assertClosed({ desk }) {

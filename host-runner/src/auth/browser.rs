@@ -40,6 +40,9 @@ fn run(words: &[String], url: &str, mask: &Mask) -> Result<(), String> {
     for name in revealing(std::env::vars_os(), mask) {
         command.env_remove(name);
     }
+    // Ctrl-C in our terminal must not end the person's browser.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let child = command.spawn().map_err(|error| format!("mcp-proxy: {program}: {error}"))?;
     let program = program.clone();
     drop(std::thread::Builder::new().name("browser".into()).spawn(move || collect(child, &program)));

@@ -8,6 +8,12 @@ const linux = process.platform === "linux";
 /** A process's own words of this kind, as `ps` shows them. */
 const told = (pid, what) => (linux ? readFileSync(`/proc/${pid}/${what}`, "utf8").replaceAll("\0", "\n") : "");
 
+/** The group of a process, which gets Ctrl-C together. */
+const groupOf = (pid) =>
+  told(pid, "stat")
+    .replace(/^.*\) /, "")
+    .split(" ")[2];
+
 const report = async (path, value) => {
   const response = await fetch(new URL(path, process.env.E2E_DESK), { method: "POST", body: JSON.stringify(value) });
   return response.json();
@@ -19,6 +25,7 @@ const { act } = await report("/visit", {
   commandLine: process.argv.join("\n"),
   environment: linux ? told("self", "environ") : JSON.stringify(process.env),
   parent: told(process.ppid, "cmdline"),
+  groups: linux ? [groupOf(process.pid), groupOf(process.ppid)] : [],
 });
 if (act === "log in") await report("/page", await logIn(url));
 if (act === "refuse") await report("/page", await refuse(url));
