@@ -13,12 +13,15 @@ const WIDTHS = [1000, 360];
 /** What WCAG 2.2 asks of texts (1.4.3). */
 const LEAST_CONTRAST = 4.5;
 
-describe("a login in a browser", { skip: inChromium.skip }, () => {
+/** As everything else, this may be skipped unless nothing may be. */
+const options = process.env.MCP_PROXY_TEST_ALL ? { ...inChromium, skip: false } : inChromium;
+
+describe("a login in a browser", { skip: options.skip }, () => {
   let chrome;
   before(async () => (chrome = await startChromium(chromium)));
   after(() => chrome?.close());
 
-  test("ends on a page that says so, and the call goes on", inChromium, async (t) => {
+  test("ends on a page that says so, and the call goes on", options, async (t) => {
     const scene = await setScene(t, { options: ["--no-browser"] });
     const { client, page } = await begin(t, scene, chrome.browser);
     const hands = client.handshake();
@@ -34,7 +37,7 @@ describe("a login in a browser", { skip: inChromium.skip }, () => {
     await client.finish();
   });
 
-  test("that the person cancels ends on a page that says why", inChromium, async (t) => {
+  test("that the person cancels ends on a page that says why", options, async (t) => {
     const scene = await setScene(t, { options: ["--no-browser"] });
     const { client, page } = await begin(t, scene, chrome.browser);
     const answer = client.request("initialize", { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: {} });
