@@ -10,6 +10,7 @@ use common::http::{BOTH, TYPE, answer, front, heard, open_as, post, request};
 use common::{Bench, INITIALIZE, tool};
 use mcp_proxy_core::{CallId, Era, Transport, Why};
 use serde_json::Value;
+use std::time::Duration;
 
 const CHALLENGE: &str = r#"Bearer error="invalid_token", scope="a b""#;
 
@@ -121,6 +122,20 @@ fn no_response_becomes_a_stream_before_the_server_has_admitted_its_request() {
     bench.event(stream, &answer("2"));
     assert_eq!(heard(&mut bench, 11)["id"], 2);
     bench.finished(11);
+}
+
+#[test]
+fn a_response_that_is_to_stream_at_once_waits_for_that_too() {
+    let (mut bench, _) = open_as("2025-11-25", |client, _| (client.challenges, client.hold) = (true, Duration::ZERO));
+    post(&mut bench, 10, &tool("1"));
+    post(&mut bench, 11, &tool("2"));
+    let (first, second) = (bench.called("POST tools/call 1"), bench.called("POST tools/call 2"));
+    bench.silent();
+    refuse(&mut bench, first, 401, &[], "");
+    denied(&mut bench, 10, 401, 1);
+    bench.accept(second);
+    bench.wait(0);
+    assert_eq!(bench.responded(11, 200)["content-type"], "text/event-stream");
 }
 
 #[test]

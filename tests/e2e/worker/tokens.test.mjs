@@ -214,6 +214,20 @@ for (const [transport, start, spoken, first, later] of servers) {
     assert.ok(!worker.stderr().includes("ada"));
   });
 
+  scene(
+    `${transport}: a response that streams from the start begins once the server has admitted the token`,
+    { start, variables: { ...variables, STREAM_AFTER_MS: "0" } },
+    async ({ server, join }) => {
+      const client = await join(ada);
+      server.once(later, refuse);
+      assert.equal((await client.startCall("echo")).status, 401);
+      const response = await client.startCall("hold", { gate: "g" });
+      assert.deepEqual([response.status, response.headers["content-type"]], [200, "text/event-stream"]);
+      server.gate("g").open();
+      assert.ok((await response.answer(client.nextId() - 1)).result);
+    },
+  );
+
   scene(`${transport}: a token without the scope is refused as such`, { start, variables }, async (scene) => {
     const { server, worker, join } = scene;
     const client = await join(ada);

@@ -117,11 +117,11 @@ impl Legacy {
     }
 
     /// Whether the response may wait for the answer. A client that asks for progress
-    /// needs a stream, but not before the server has admitted the request.
+    /// needs a stream, but not before the server has admitted its credentials.
     fn may_wait(&self, posted: &Posted) -> bool {
         let Posted::One(message) = posted else { return false };
-        let reports = era::progress_token(message.params()).is_some();
-        !self.client.hold.is_zero() && (self.client.challenges || !reports)
+        let streams_at_once = self.client.hold.is_zero() || era::progress_token(message.params()).is_some();
+        self.client.challenges || !streams_at_once
     }
 
     fn event_ids(&self, version: &str) -> EventIds {

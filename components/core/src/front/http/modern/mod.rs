@@ -96,8 +96,8 @@ impl Modern {
         let own = Id::named(&format!("client-{}", self.last));
         let token = era::progress_token(message.params()).filter(|token| token.text().len() <= LONGEST_TOKEN);
         let due = Due::Answers(vec![own.clone()]);
-        let streams_at_once = token.is_some() || era::lasts(&method);
-        let stream = match self.holds && (self.challenges || !streams_at_once) {
+        let streams_at_once = !self.holds || token.is_some() || era::lasts(&method);
+        let stream = match self.challenges || !streams_at_once {
             true => streams.hold(exchange, due, EventIds::None),
             false => streams.open(exchange, due, EventIds::None),
         };
