@@ -63,6 +63,9 @@ const ENDLESS: Duration = Duration::from_secs(24 * 60 * 60);
 /// and with more scopes.
 const MOST_REPEATS: usize = 3;
 
+/// There is a better token, but the request is gone.
+const TOO_LONG: &str = "the token is good again, but this request was too long to be sent again: repeat it";
+
 /// What the component reads for an explanation.
 const NO_LOGIN: HeaderName = HeaderName::from_static("mcp-proxy-no-login");
 
@@ -218,19 +221,21 @@ impl Call {
                 token.iter().for_each(Authorizer::accepted);
             }
             let refused = status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN;
-            // Without the pieces, the request cannot be sent again.
-            let Some(next) = next.filter(|next| next.is_kept()) else { return Ok(finished(response)) };
             if !refused || repeats.next().is_none() {
-                next.settle();
+                next.iter().for_each(Repeatable::settle);
                 return Ok(finished(response));
             }
-            match authorizer.refused(status, response.headers(), token.take()).await {
-                Decision::Again(better) => (token, body) = (Some(better), next),
-                Decision::Leave(cause) => {
-                    cause.iter().for_each(|cause| explain(response.headers_mut(), cause));
-                    return Ok(finished(response));
+            let decision = authorizer.refused(status, response.headers(), token.take()).await;
+            let cause = match (decision, next.filter(Repeatable::is_kept)) {
+                (Decision::Again(better), Some(next)) => {
+                    (token, body) = (Some(better), next);
+                    continue;
                 }
-            }
+                (Decision::Again(_), None) => Some(TOO_LONG.to_owned()),
+                (Decision::Leave(cause), _) => cause,
+            };
+            cause.iter().for_each(|cause| explain(response.headers_mut(), cause));
+            return Ok(finished(response));
         }
     }
 }
