@@ -59,6 +59,24 @@ for (const method of ["client_secret_basic", "client_secret_post"]) {
   );
 }
 
+loginScenario(
+  "a client that logs in as itself gets more scopes by itself",
+  {
+    as: { clients: [robot({ client_secret: SECRET })] },
+    options: [...asItself, "--oauth-client-secret-env", "ROBOT"],
+    env: { ROBOT: SECRET },
+  },
+  async (scene) => {
+    const client = await scene.open();
+    assert.equal((await client.call("write", { text: "down" })).result?.content[0].text, "down");
+    await assertServed(client);
+    await client.finish();
+    const asked = scene.as.parameters(OWN).map(({ scope }) => scope.split(" "));
+    assert.deepEqual(asked, [["mcp:read"], ["mcp:read", "mcp:write"]]);
+    assert.equal(scene.desk.visits.length, 0);
+  },
+);
+
 const keys = {
   RS256: ["rsa", { modulusLength: 2048 }],
   ES256: ["ec", { namedCurve: "P-256" }],

@@ -12,7 +12,7 @@ use super::{
     login::Login,
     metadata::Server,
     registration::{self, Asked, Client, DEVICE_CODE, Method, cut},
-    scope::{OFFLINE, covers},
+    scope::{OFFLINE, covers, without_offline},
 };
 use crate::note;
 
@@ -94,6 +94,7 @@ impl Inner {
         if client.method == Method::None {
             return Err("--oauth-grant client-credentials needs --oauth-client-secret-env or --oauth-key".to_owned());
         }
+        let scope = scope.map(|scope| without_offline(&scope)).filter(|scope| !scope.is_empty());
         let tokens: Tokens = self.asker(server, &client, &resource).own(scope.as_deref()).await.map_err(text)?;
         Ok(Login::new(server.clone(), resource, client, scope, tokens))
     }

@@ -28,6 +28,12 @@ pub(crate) fn union(one: &str, other: &str) -> String {
     words.filter(|word| seen.insert(*word)).collect::<Vec<_>>().join(" ")
 }
 
+/// The scopes for a client that logs in as itself. It gets no refresh token, so it must not
+/// ask for one (RFC 6749, section 4.4.3).
+pub(crate) fn without_offline(scope: &str) -> String {
+    scope.split_ascii_whitespace().filter(|word| *word != OFFLINE).collect::<Vec<_>>().join(" ")
+}
+
 /// Whether `scope` has all scopes of `wanted`.
 pub(crate) fn covers(scope: &str, wanted: &str) -> bool {
     wanted.split_ascii_whitespace().all(|wanted| scope.split_ascii_whitespace().any(|word| word == wanted))
@@ -71,6 +77,8 @@ mod tests {
     fn a_step_up_keeps_what_was_there() {
         assert_eq!(union("a b", "b c"), "a b c");
         assert_eq!(union("", " c  c "), "c");
+        assert_eq!(without_offline("a offline_access b"), "a b");
+        assert_eq!(without_offline("offline_access"), "");
         assert!(covers("a b", "b"));
         assert!(covers("", ""));
         assert!(!covers("ab", "a"));
