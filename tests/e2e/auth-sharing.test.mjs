@@ -88,6 +88,30 @@ loginScenario("many calls at once without a token open one browser", {}, async (
   assert.deepEqual([desk.visits.length, as.requests(LOGIN).length, as.requests(REFRESH).length], [2, 2, 1]);
 });
 
+loginScenario("calls that wait for an authorization server that does not answer wait once", {}, async (scene) => {
+  const { as, server, desk } = scene;
+  const client = await scene.open();
+  await server.seen("GET");
+  await assertServed(client);
+  await as.forget(server.tokens().at(-1));
+  const renewal = held(as, REFRESH);
+  as.always(REFRESH, (exchange) => exchange.reply(503));
+  const answers = Array.from({ length: MANY }, (_, n) => client.call("echo", { text: `call ${n}` }));
+  const exchange = await renewal;
+  await server.until("all calls refused", () => server.refusals() > MANY);
+  // Everything that reaches the server later comes after all of them.
+  const later = client.request("tools/list");
+  await server.until("one more refusal", () => server.refusals() > MANY + 1);
+  exchange.reply(503);
+  for (const { error } of await Promise.all(answers)) assert.match(error.message, /\/token answered 503/);
+  await later;
+  await client.finish();
+  assert.equal(desk.visits.length, 1);
+  // A few may come too late to share the failure.
+  const count = as.requests(REFRESH).length;
+  assert.ok(count <= MANY / 2, `${count} attempts`);
+});
+
 /** What makes the server of a scene unreachable; each returns what ends the outage. */
 const outages = {
   "answers 503": (server, label) => server.always(label, (exchange) => exchange.reply(503)),

@@ -109,6 +109,8 @@ enum Origin {
 #[derive(Default)]
 struct Turn {
     failed: Option<(Instant, String)>,
+    /// When the last renewal ended without an answer, and why.
+    missed: Option<(Instant, String)>,
     steps: u32,
 }
 
@@ -224,6 +226,11 @@ impl Token {
 }
 
 impl Turn {
+    /// Why a renewal failed that somebody has waited for since then.
+    fn missed_since(&self, since: Instant) -> Option<String> {
+        self.missed.as_ref().filter(|(ended, _)| *ended >= since).map(|(_, text)| text.clone())
+    }
+
     /// Whether to ask for more scopes than `asked`.
     fn may_step(&mut self, asked: &str, challenge: &Challenge) -> bool {
         self.steps += 1;
@@ -275,11 +282,15 @@ impl Inner {
     /// Renews a token that is about to expire; the old one may do for a moment if that
     /// fails.
     async fn renew_early(&self, stale: Token) -> Token {
-        let _turn = self.turn.lock().await;
+        let since = Instant::now();
+        let mut turn = self.turn.lock().await;
         if let Some(newer) = self.newer(Some(&stale)) {
             return newer;
         }
-        match self.renew(&stale).await {
+        if turn.missed_since(since).is_some() {
+            return stale;
+        }
+        match self.renew_once(&mut turn, &stale).await {
             Ok(Some(token)) => token,
             Ok(None) => stale,
             Err(text) => {
@@ -290,9 +301,14 @@ impl Inner {
     }
 
     async fn take_turn(&self, refusal: Refusal) -> Decision {
+        let since = Instant::now();
         let mut turn = self.turn.lock().await;
         if let Some(token) = self.newer(refusal.used.as_ref()) {
             return Decision::Again(token);
+        }
+        // Whoever waits for an authorization server that does not answer, waits once.
+        if let Some(text) = turn.missed_since(since).filter(|_| !refusal.wants_more && refusal.used.is_some()) {
+            return Decision::Leave(Some(text));
         }
         match self.obtain(&mut turn, &refusal).await {
             Ok(Some(token)) => Decision::Again(token),
@@ -318,7 +334,7 @@ impl Inner {
                 turn.failed = Some((Instant::now(), text.clone()));
                 return Err(text);
             }
-            if let Some(token) = self.renew(used).await? {
+            if let Some(token) = self.renew_once(turn, used).await? {
                 return Ok(Some(token));
             }
         }
@@ -345,6 +361,13 @@ impl Inner {
             true => Ok(()),
             false => Err(format!("log in with `mcp-proxy login {}`", self.url)),
         }
+    }
+
+    /// Renews a token, for all who wait for that.
+    async fn renew_once(&self, turn: &mut Turn, used: &Token) -> Result<Option<Token>, String> {
+        let renewed = self.renew(used).await;
+        turn.missed = renewed.as_ref().err().map(|text| (Instant::now(), text.clone()));
+        renewed
     }
 
     /// A token in place of `used`, without anybody's help: one that another process has
