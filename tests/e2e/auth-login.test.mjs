@@ -141,7 +141,9 @@ loginScenario("when everything was revoked and the person refuses, the error say
   assert.match(error.message, /the login failed: http\S+ says: access_denied/);
   assert.deepEqual([error.data.httpStatus, error.data.delivered], [401, "no"]);
   assert.equal((await desk.page(2)).status, 400);
+  for (const text of ["again", "and again"]) assert.ok((await client.call("echo", { text })).error);
   await client.finish();
+  assert.deepEqual([as.requests(REFRESH).length, desk.visits.length], [1, 2]);
 });
 
 for (const listed of [true, false]) {

@@ -66,6 +66,7 @@ impl Inner {
             Some(Lost::Client) => self.store.remove(&self.name, login).await?,
             Some(Lost::Grant) => self.store.replace(&self.name, login, login.without_refresh()).await?,
         }
+        self.adopt(login.without_refresh(), Origin::Stored)?;
         note::http(&format!("the refresh token is no longer good: {}", refused.text));
         Ok(())
     }
