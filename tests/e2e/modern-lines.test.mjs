@@ -109,7 +109,7 @@ scenario("a server that names only legacy versions is asked to initialize", {}, 
 });
 
 for (const status of [401, 403]) {
-  scenario(`a ${status} to server/discover says nothing of the era: it is asked again first`, {}, async (given) => {
+  scenario(`a ${status} to server/discover says nothing of the era: it is asked again first`, { login: false }, async (given) => {
     const { server } = given;
     const stop = server.always(DISCOVER, (exchange) => exchange.reply(status));
     const client = given.connect();

@@ -115,7 +115,8 @@ for (const [status, headers, body] of [
   [502, PAGE, "<center><h1>502 Bad Gateway</h1></center>"],
 ]) {
   const kind = body.includes("jsonrpc") ? "in JSON-RPC" : "in other words";
-  scenario(`a POST answered ${status} ${kind} is one error and leads to no GET`, sse, async ({ connect, server }) => {
+  const options = { ...sse, login: false };
+  scenario(`a POST answered ${status} ${kind} is one error and leads to no GET`, options, async ({ connect, server }) => {
     server.always(POSTED, (exchange) => exchange.reply(status, headers, body));
     const client = connect({ options: ["--retries", "0"] });
     assert.ok((await initialize(client)).error);

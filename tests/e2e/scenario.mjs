@@ -11,7 +11,8 @@ const HUNG_MS = 90_000;
 
 /**
  * Options: `start` (the fixture server to start), `server` (its options), `options` and `env` (of the proxy),
- * `on` (the names of the shells it makes sense for) and `skip` (a reason).
+ * `on` (the names of the shells it makes sense for), `skip` (a reason), and `login` (false: a proxy that could log in
+ * does not, so that all see the server's 401).
  * The body gets {shell, server, connect, open}: `connect` starts a proxy, `open` also shakes hands.
  */
 export function scenario(name, options, body) {
@@ -23,10 +24,11 @@ export function scenario(name, options, body) {
         for (const client of clients) client.kill();
         await server.close();
       });
+      const login = options.login === false && shell.name === "native" ? ["--oauth-grant", "off"] : [];
       const connect = (extra = {}) => {
         const url = extra.url === undefined ? server.url : extra.url;
         const client = new StdioClient(shell, url, {
-          options: [...(options.options ?? []), ...(extra.options ?? [])],
+          options: [...login, ...(options.options ?? []), ...(extra.options ?? [])],
           env: { ...options.env, ...extra.env },
         });
         clients.push(client);
