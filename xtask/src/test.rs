@@ -141,10 +141,12 @@ fn engine() -> Result<()> {
     step::run("clippy for the engine's hosts", cargo(&["clippy"]).args(packages).args(lint))
 }
 
-/// Tests both shells with real clients and servers.
+/// Tests both shells with real clients, servers and browsers; the tests with a browser
+/// skip themselves without one.
 fn e2e() -> Result<()> {
     build::local()?;
     build::crash()?;
+    tools::chromium()?;
     let wasmtime = tools::wasmtime(Speed::ToBuild)?;
     step::run("end to end", suite()?.env("WASMTIME", wasmtime))
 }
