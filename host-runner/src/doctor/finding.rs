@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+/// Longest text in characters: some of it comes from the server.
+const LONGEST: usize = 1000;
+
 /// One thing that was found.
 #[derive(Debug, Serialize)]
 pub(super) struct Finding {
@@ -54,7 +57,12 @@ impl Verdict {
 
 impl Finding {
     pub(super) fn ok(check: &'static str, text: impl Into<String>) -> Self {
-        Self { check, level: Level::Ok, text: text.into(), hint: None }
+        let mut text: String = text.into();
+        if let Some((end, _)) = text.char_indices().nth(LONGEST) {
+            text.truncate(end);
+            text.push('…');
+        }
+        Self { check, level: Level::Ok, text, hint: None }
     }
 
     pub(super) fn note(check: &'static str, text: impl Into<String>) -> Self {
