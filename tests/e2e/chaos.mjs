@@ -134,6 +134,18 @@ export function faultOf({ kind, mark }, { result, error }, ran) {
   return undefined;
 }
 
+/**
+ * The next call works. One that is under way when the news of a dead server session arrives may have been carried out;
+ * then the one after it works.
+ */
+export async function assertServed(kind, request) {
+  const { method, params } = kind.message(0);
+  let answer = await request(method, params, "afterwards");
+  if (answer.error?.data.delivered === "maybe") answer = await request(method, params, "after that");
+  const { result, error } = answer;
+  assert.ok(result && kind.isRight(result, 0), `the next call: ${JSON.stringify(error ?? result)}`);
+}
+
 /** Runs the body; a failure says under which seed and in which weather. */
 export async function told(weather, body) {
   try {

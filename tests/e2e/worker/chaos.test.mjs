@@ -4,11 +4,10 @@
 // Each request has at most one answer, none is carried out twice, an answer is right or says how far the
 // request came, and only where the runtime died, or a connection before its first event, is there none.
 
-import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { Dice, Weather } from "../../fixtures/weather.mjs";
-import { assertBalanced, CALLS, faultOf, Mortal, SEED, servers, summary, told } from "../chaos.mjs";
+import { assertBalanced, assertServed, CALLS, faultOf, Mortal, SEED, servers, summary, told } from "../chaos.mjs";
 import { WireClient } from "./wire.mjs";
 import { startWorker } from "./workerd.mjs";
 
@@ -75,7 +74,7 @@ async function play({ kind, server, worker, before, behind, dice }) {
       ...unaskedRuns(ran, asked, answers),
     ].filter(Boolean),
   );
-  for (const client of clients) await client.next(kind.calls[1]);
+  for (const client of clients) await assertServed(kind.calls[1], (...call) => client.request(...call));
   await Promise.all(clients.map((client) => client.leave()));
   const lost = answers.filter((answer) => answer === undefined).length;
   return `${summary(answers.filter(Boolean))}, ${lost} lost with their connections`;
@@ -126,13 +125,6 @@ class Follower extends WireClient {
   faults() {
     const repeated = [...this.#answers].filter(([, count]) => count > 1);
     return [...this.#refusals, ...repeated.map(([id, count]) => `${count} answers to ${id}`)];
-  }
-
-  /** The next call works: the way is clear, and the session is the same. */
-  async next(kind) {
-    const { method, params } = kind.message(0);
-    const { result, error } = await this.request(method, params, "afterwards");
-    assert.ok(result && kind.isRight(result, 0), `the next call: ${JSON.stringify(error ?? result)}`);
   }
 
   async #follow(message) {
