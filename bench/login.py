@@ -50,7 +50,8 @@ def store(folder, url):
 
 
 def measure(binaries, url, phase, options, command, env):
-    driver = [f"{binaries}/mcpbench", "--peer", "login", "--upstream", url, "--phases", phase, *options.split()]
+    logs = ["--logs", env["MCP_PROXY_CONFIG_DIR"]]
+    driver = [f"{binaries}/mcpbench", "--peer", "login", "--upstream", url, "--phases", phase, *logs, *options.split()]
     done = subprocess.run([*driver, "--", *command], env=env, capture_output=True, text=True)
     row = json.loads(done.stdout or "{}")
     if "failed" in row or not row:
