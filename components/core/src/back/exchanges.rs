@@ -6,7 +6,7 @@ use super::calls::Calls;
 use super::classify::SendMode;
 use super::cookies::Cookies;
 use super::http::Report;
-use super::request::request;
+use super::request::{LastPlace, request};
 use super::trace::Trace;
 use crate::boundary::CallId;
 use crate::config::{Config, Transport};
@@ -25,6 +25,7 @@ pub(super) struct Exchanges {
     last: u64,
     reports: VecDeque<Report>,
     cookies: Cookies,
+    last_place: LastPlace,
     pub(super) trace: Trace,
     pub(super) quirks: Quirks,
     /// The longest message to read.
@@ -38,6 +39,7 @@ impl Exchanges {
             last: 0,
             reports: VecDeque::new(),
             cookies: Cookies::default(),
+            last_place: LastPlace::default(),
             trace: Trace::new(config.trace),
             quirks: config.quirks,
             max_message: config.max_message,
@@ -87,7 +89,8 @@ impl Exchanges {
     pub(super) fn start_as(&mut self, now: Time, id: CallId, mut call: Call, mode: SendMode, config: &Config) {
         call.outgoing.attempts += u32::from(mode != SendMode::Stream);
         (call.state, call.mode, call.sent, call.uploaded) = (State::AwaitHead, mode, now, 0);
-        let request = request(config, &self.cookies, &call);
+        let uri = self.last_place.uri(&call.url);
+        let request = request(config, &self.cookies, &call, uri);
         self.trace.started(now, id, &request);
         self.report(Report::Start(id, request));
         self.calls.put(id, call);

@@ -355,9 +355,10 @@ impl HttpBack {
         if !call.probes() {
             self.link.found_streamable();
         }
-        let reports = self.exchanges.answers(call, status, body);
+        let (said, over) = self.exchanges.answers(call, status, body);
         self.exchanges.abandon(now, id);
-        reports.into_iter().for_each(|report| self.exchanges.report(report));
+        self.exchanges.report(said);
+        over.into_iter().for_each(|over| self.exchanges.report(over));
     }
 
     /// The shell has sent `count` more bytes of a request body.
@@ -422,8 +423,9 @@ impl HttpBack {
         if !call.probes() {
             self.link.found_streamable();
         }
-        let reports = self.exchanges.answers(&call, status, body);
-        reports.into_iter().for_each(|report| self.exchanges.report(report));
+        let (said, over) = self.exchanges.answers(&call, status, body);
+        self.exchanges.report(said);
+        over.into_iter().for_each(|over| self.exchanges.report(over));
     }
 
     /// The body of a refusal is complete.

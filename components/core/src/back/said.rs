@@ -50,9 +50,9 @@ impl Exchanges {
         message::parse(utf8(bytes)).map_err(|bad| bad.fault)
     }
 
-    /// Reports for the messages in a body, and for the case that the answer is not among
-    /// them.
-    pub(super) fn answers(&self, call: &Call, status: StatusCode, body: Vec<u8>) -> Vec<Report> {
+    /// A report for the messages in a body, and one for the case that the answer is not
+    /// among them.
+    pub(super) fn answers(&self, call: &Call, status: StatusCode, body: Vec<u8>) -> (Report, Option<Report>) {
         let body = if self.quirks.byte_order_mark { unmarked(body) } else { body };
         let beginning = body.get(..BEGINNING).unwrap_or(&body).to_vec();
         let (outgoing, encoding) = (call.outgoing.clone(), call.encoding.clone());
@@ -61,7 +61,7 @@ impl Exchanges {
             Ok(parsed) => Report::Said(call.origin(), parsed),
             Err(fault) => Report::Note(Note::BadMessage(fault)),
         };
-        std::iter::once(said).chain(call.purpose.map(|_| Report::BodyOver(Box::new(over)))).collect()
+        (said, call.purpose.map(|_| Report::BodyOver(Box::new(over))))
     }
 
     /// A message over the limit in a request's response counts as its answer, and the

@@ -142,7 +142,8 @@ impl Era {
     }
 
     pub(crate) fn deadline(&self) -> Option<Deadline> {
-        earlier(earlier(self.legacy.deadline(), self.stateless.deadline()), self.stateful.deadline())
+        let stateless = if self.is_modern() { self.stateless.deadline() } else { None };
+        earlier(earlier(self.legacy.deadline(), stateless), self.stateful.deadline())
     }
 
     /// What to do with a message from the client.
@@ -649,7 +650,8 @@ fn repeatable(method: &str) -> bool {
 /// What the metadata of a request says: the token under which the server will report
 /// progress, and whether it has the form of the modern era.
 fn metadata(params: &str) -> (Option<Id>, bool) {
-    if memchr::memmem::find(params.as_bytes(), b"_meta").is_none() {
+    let mut underscores = memchr::memchr_iter(b'_', params.as_bytes());
+    if !underscores.any(|at| params.as_bytes().get(at..).is_some_and(|rest| rest.starts_with(b"_meta"))) {
         return (None, false);
     }
     let meta = message::member(params, "_meta").unwrap_or_default();

@@ -239,7 +239,11 @@ fn malformed(bytes: &[u8], fault: Fault) -> Malformed {
 
 /// The text of a raw JSON string; `None` for null.
 fn text_or_null(raw: &str) -> Result<Option<Box<str>>, serde_json::Error> {
-    serde_json::from_str::<Option<Cow<'_, str>>>(raw).map(|text| text.map(Into::into))
+    let plain = raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    match plain.filter(|text| memchr::memchr(b'\\', text.as_bytes()).is_none()) {
+        Some(text) => Ok(Some(text.into())),
+        None => serde_json::from_str::<Option<Cow<'_, str>>>(raw).map(|text| text.map(Into::into)),
+    }
 }
 
 /// The position of `part`, a piece of `text`.
