@@ -33,7 +33,7 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
     let wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
     let parts: Vec<_> = PARTS.iter().filter(|(name, _)| wanted(name)).collect();
     if names.is_empty() {
-        say("12 parts: about 15 minutes, and twice that the first time, when the tools are built");
+        say("12 parts: about 20 minutes, and 40 the first time, when the tools are built");
     }
     for (at, (name, part)) in parts.iter().enumerate() {
         say(&format!("part {} of {}: test {name}", at + 1, parts.len()));
