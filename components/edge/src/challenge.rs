@@ -1,12 +1,12 @@
-//! What a client learns from `WWW-Authenticate` (RFC 9110, 11.6.1; RFC 6750, 3; RFC 9728,
-//! 5.1). A server's challenge names the server's own metadata, which are not true for us. So a
-//! client gets a challenge of ours, with only those words of the server that tell the client
+//! Rewrites `WWW-Authenticate` for clients (RFC 9110, 11.6.1; RFC 6750, 3; RFC 9728, 5.1). A
+//! server's challenge names the server's own metadata, which are not true for us. So a client
+//! gets a challenge of ours, with only those parameters of the server's that tell the client
 //! which token to fetch.
 
 use http::header::WWW_AUTHENTICATE;
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-/// What a challenge says about the token that is wanted, in the order in which we say it.
+/// The parameters that tell a client which token to fetch, in the order of our challenge.
 /// Some clients search the header for `name=`, so free text comes last.
 const TOLD: [&str; 3] = ["error", "scope", "error_description"];
 
